@@ -56,14 +56,14 @@ void PageMap::make_pages(const DeviceDescription& device, TimePoint now) {
                                   .load_from_host = options_.load_from_host,
                                   .load_from_disk = options_.load_from_disk,
                                   .first_generation = has_disk_ ? options_.first_generation : 1});
-  if (has_disk_) pages_->restore(std::exchange(options_.stored, {}), now);
+  if (has_disk_) pages_->disk().restore(std::exchange(options_.stored, {}), now);
 }
 
 std::optional<PageMap::Reservation> PageMap::reserve(WorkerId worker, const Lookup& lookup, PageDemand demand,
                                                      TimePoint now) {
   pages_->set_quota(lookup.quota);
-  auto grant = pages_->reserve(worker, last_lease_ + 1, tenant_of(lookup.cache_salt), lookup.tokens, demand,
-                               now, lookup.quota.id);
+  auto grant = pages_->leases().reserve(worker, last_lease_ + 1, tenant_of(lookup.cache_salt), lookup.tokens,
+                                        demand, now, lookup.quota.id);
   queue_copies(worker);
   if (!grant) return std::nullopt;
   last_lease_ += 1;
@@ -80,18 +80,18 @@ bool PageMap::fetch(WorkerId worker, SequenceId sequence, std::uint64_t run, con
   if (!has_disk_) return false;
   pages_->set_quota(lookup.quota);
   const auto awaited =
-      pages_->fetch(worker, tenant_of(lookup.cache_salt), lookup.tokens, now, lookup.quota.id);
+      pages_->disk().fetch(worker, tenant_of(lookup.cache_salt), lookup.tokens, now, lookup.quota.id);
   if (awaited.empty()) return false;
   fetches_.push_back({.sequence = sequence, .run = run, .awaited = {awaited.begin(), awaited.end()}});
   return true;
 }
 
 PageAffinity PageMap::affinity(const Lookup& lookup) const {
-  return pages_->affinity(tenant_of(lookup.cache_salt), lookup.tokens);
+  return pages_->search().affinity(tenant_of(lookup.cache_salt), lookup.tokens);
 }
 
 std::vector<PageId> PageMap::extend(WorkerId worker, LeaseId lease, PageDemand demand, TimePoint now) {
-  auto pages = pages_->extend(lease, demand, now);
+  auto pages = pages_->leases().extend(lease, demand, now);
   queue_copies(worker);
   return pages ? std::move(*pages) : std::vector<PageId>{};
 }
@@ -99,11 +99,11 @@ std::vector<PageId> PageMap::extend(WorkerId worker, LeaseId lease, PageDemand d
 void PageMap::commit(LeaseId lease, std::uint32_t first_page, std::span<const std::int32_t> tokens,
                      TimePoint now) {
   for (std::size_t i = 0; i < tokens.size(); i += page_size_)
-    pages_->commit(lease, first_page++,
-                   tokens.subspan(i, std::min<std::size_t>(page_size_, tokens.size() - i)), now);
+    pages_->leases().commit(lease, first_page++,
+                            tokens.subspan(i, std::min<std::size_t>(page_size_, tokens.size() - i)), now);
 }
 
-void PageMap::release(LeaseId lease, TimePoint now) { pages_->release(lease, now); }
+void PageMap::release(LeaseId lease, TimePoint now) { pages_->leases().release(lease, now); }
 
 void PageMap::note_iteration(WorkerId id, std::chrono::nanoseconds iteration,
                              std::span<const PageCopy> copies) {
@@ -117,7 +117,7 @@ void PageMap::note_iteration(WorkerId id, std::chrono::nanoseconds iteration,
 void PageMap::copy_ahead(WorkerId id, TimePoint now) {
   const Worker& worker = workers_[id];
   const auto iteration = std::min(worker.last_iteration, worker.iteration_before);
-  pages_->copy_ahead(
+  pages_->host().copy_ahead(
       id, max_copies_ahead(iteration, options_.load_from_host, num_over_the_link(worker.copies)), now);
   queue_copies(id);
 }
@@ -129,7 +129,7 @@ void PageMap::move_on(TimePoint now) {
     if (!worker.is_up) continue;
     if (worker.num_copies_under_way == 0 && now >= no_writes_until_) {
       const auto iteration = std::min(worker.last_iteration, worker.iteration_before);
-      pages_->copy_behind(
+      pages_->disk().copy_behind(
           id, max_copies_behind(iteration, options_.load_from_host, num_over_the_link(worker.copies)), now);
       queue_copies(id);
     }
@@ -140,12 +140,12 @@ void PageMap::move_on(TimePoint now) {
   expire(now);
   const std::uint32_t max_writes = std::clamp(num_host_pages_ / 4, kLeastWrites, kMaxWrites);
   if (num_writes_under_way_ < max_writes && now >= no_writes_until_)
-    pages_->write_behind(max_writes - num_writes_under_way_, now);
+    pages_->disk().write_behind(max_writes - num_writes_under_way_, now);
 }
 
 void PageMap::queue_copies(WorkerId id) {
   Worker& worker = workers_[id];
-  const auto copies = pages_->take_copies(id);
+  const auto copies = pages_->host().take_copies(id);
   worker.copies.insert(worker.copies.end(), copies.begin(), copies.end());
   worker.num_copies_under_way += copies.size();
 }
@@ -161,7 +161,7 @@ bool PageMap::has_copies_that_go_alone(WorkerId id) const {
 
 void PageMap::copies_done(WorkerId id, std::span<const PageCopy> copies) {
   workers_[id].num_copies_under_way -= copies.size();
-  pages_->copies_done(id, copies);
+  pages_->host().copies_done(id, copies);
 }
 
 bool PageMap::is_settled() const {
@@ -176,12 +176,12 @@ PageCounts PageMap::counts(WorkerId worker) const {
 }
 
 void PageMap::void_contents(std::span<const std::uint64_t> generations) {
-  for (const std::uint64_t generation : generations) pages_->void_contents(generation);
+  for (const std::uint64_t generation : generations) pages_->disposal().void_contents(generation);
 }
 
 std::vector<DiskTransfer> PageMap::take_transfers() {
   if (!pages_ || !has_disk_) return {};
-  auto transfers = pages_->take_transfers();
+  auto transfers = pages_->disk().take_transfers();
   for (const DiskTransfer& transfer : transfers)
     num_writes_under_way_ += transfer.direction == DiskTransfer::Direction::kWrite ? 1 : 0;
   return transfers;
@@ -193,7 +193,7 @@ std::vector<PageMap::Fetched> PageMap::transfers_done(std::span<const FinishedTr
   for (const auto& [transfer, outcome] : transfers) {
     const bool is_read = transfer.direction == DiskTransfer::Direction::kRead;
     num_writes_under_way_ -= is_read ? 0 : 1;
-    pages_->transfer_done(transfer, outcome, now);
+    pages_->disk().transfer_done(transfer, outcome, now);
     if (is_read) {
       auto settled = settle_fetches(transfer, outcome == TransferOutcome::kDone);
       fetched.insert(fetched.end(), settled.begin(), settled.end());
@@ -218,21 +218,21 @@ std::vector<PageMap::Fetched> PageMap::settle_fetches(const DiskTransfer& transf
 }
 
 void PageMap::forget(const Lookup& lookup, std::size_t num_kept) {
-  if (pages_) pages_->forget(tenant_of(lookup.cache_salt), lookup.tokens, num_kept);
+  if (pages_) pages_->disposal().forget(tenant_of(lookup.cache_salt), lookup.tokens, num_kept);
 }
 
 void PageMap::give_up_disk_pages(std::uint32_t num_pages, TimePoint now) {
-  if (has_disk_) pages_->give_up_disk_pages(num_pages, now);
+  if (has_disk_) pages_->disk().give_up_pages(num_pages, now);
 }
 
 void PageMap::disk_may_grow() {
-  if (has_disk_) pages_->disk_may_grow();
+  if (has_disk_) pages_->disk().may_grow();
 }
 
 void PageMap::expire(TimePoint now) {
   if (serving_.keep_for.count() == 0 || now - last_expiry_ < kExpiryInterval) return;
   last_expiry_ = now;
-  pages_->expire(now - serving_.keep_for, kMaxExpired);
+  pages_->disposal().expire(now - serving_.keep_for, kMaxExpired);
 }
 
 bool PageMap::is_consistent() const { return !pages_ || pages_->is_consistent(); }

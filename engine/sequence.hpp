@@ -21,7 +21,7 @@
 #include "policy/admitting/fair_queue.hpp"
 #include "policy/forming/sequence_progress.hpp"
 #include "policy/lengths/reservation.hpp"
-#include "policy/pages/page_cache.hpp"
+#include "policy/pages/lease_book.hpp"
 
 namespace troupe {
 

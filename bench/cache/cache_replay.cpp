@@ -84,8 +84,8 @@ class Replay {
       conversations_.erase(id);
       return true;
     }
-    const auto grant = cache_.reserve(0, id, TenantId{0}, conversation.tokens,
-                                      {.required = num_pages, .wanted = num_pages}, point());
+    const auto grant = cache_.leases().reserve(0, id, TenantId{0}, conversation.tokens,
+                                               {.required = num_pages, .wanted = num_pages}, point());
     if (!grant) return false;
     settle();
     count(conversation, *grant);
@@ -98,7 +98,7 @@ class Replay {
     return true;
   }
 
-  void count(const Conversation& conversation, const PageCache::Grant& grant) {
+  void count(const Conversation& conversation, const PageGrant& grant) {
     // Of a prompt, the last token at least is computed.
     const std::size_t most = (conversation.tokens.size() - 1) / page_size();
     std::uint32_t seen_pages = 0;
@@ -129,12 +129,12 @@ class Replay {
     std::uint64_t key = 0;
     for (std::uint32_t page = 0; page < num_pages; ++page) {
       seen_.insert(key = key_below(key, page_of(conversation, page)));
-      cache_.commit(id, page, page_of(conversation, page), point());
+      cache_.leases().commit(id, page, page_of(conversation, page), point());
     }
     const auto tail = std::span(conversation.tokens).subspan(std::size_t{num_pages} * page_size());
-    if (!tail.empty()) cache_.commit(id, num_pages, tail, point());
-    cache_.release(id, point());
-    cache_.copy_ahead(0, settings_.num_device_pages, point());
+    if (!tail.empty()) cache_.leases().commit(id, num_pages, tail, point());
+    cache_.leases().release(id, point());
+    cache_.host().copy_ahead(0, settings_.num_device_pages, point());
     settle();
     if (++conversation.turn == conversation.plan.turns.size()) {
       conversations_.erase(id);
@@ -146,7 +146,7 @@ class Replay {
   }
 
   // Copies take no time.
-  void settle() { cache_.copies_done(0, cache_.take_copies(0)); }
+  void settle() { cache_.host().copies_done(0, cache_.host().take_copies(0)); }
 
   std::span<const std::int32_t> page_of(const Conversation& conversation, std::uint32_t page) const {
     return std::span(conversation.tokens).subspan(std::size_t{page} * page_size(), page_size());

@@ -79,12 +79,12 @@ class PlayedCache {
     const auto num_pages = static_cast<std::uint32_t>(tokens.size() / kPageSize);
     const PageDemand demand{.required = num_pages, .wanted = num_pages};
     const double begin = bench::microseconds_used();
-    if (!cache.reserve(0, last_lease, TenantId{0}, tokens, demand, now)) std::exit(1);
+    if (!cache.leases().reserve(0, last_lease, TenantId{0}, tokens, demand, now)) std::exit(1);
     reserve_microseconds = bench::microseconds_used() - begin;
     for (std::uint32_t page = 0; page < num_pages; ++page)
-      cache.commit(last_lease, page, std::span(tokens).subspan(page * kPageSize, kPageSize), now);
-    cache.release(last_lease++, now);
-    cache.take_copies(0);
+      cache.leases().commit(last_lease, page, std::span(tokens).subspan(page * kPageSize, kPageSize), now);
+    cache.leases().release(last_lease++, now);
+    cache.host().take_copies(0);
   }
 
   PageCache cache;
@@ -136,17 +136,19 @@ void measure_choices(const char* name, EvictionPolicy policy, std::uint32_t num_
 // A page at a time: each takes the place of one that is chosen.
 void measure_pages(const char* what, const char* policy, PlayedCache& played, int num_pages) {
   const std::vector<std::int32_t> prompt(kPageSize, 7);
-  played.cache.reserve(0, played.last_lease, TenantId{0}, prompt, {.required = 1, .wanted = 1}, played.now);
+  played.cache.leases().reserve(0, played.last_lease, TenantId{0}, prompt, {.required = 1, .wanted = 1},
+                                played.now);
   std::vector<double> times;
   for (int i = 0; i < num_pages; ++i) {
     played.now += std::chrono::milliseconds(1);
     const double begin = bench::microseconds_used();
-    const auto page = played.cache.extend(played.last_lease, {.required = 1, .wanted = 1}, played.now);
+    const auto page =
+        played.cache.leases().extend(played.last_lease, {.required = 1, .wanted = 1}, played.now);
     times.push_back(bench::microseconds_used() - begin);
     if (!page) std::exit(1);
-    played.cache.take_copies(0);
+    played.cache.host().take_copies(0);
   }
-  played.cache.release(played.last_lease++, played.now);
+  played.cache.leases().release(played.last_lease++, played.now);
   print(what, policy, times);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// KV pages on their way to and from the disk, as PageCache decides them and others
+// KV pages on their way to and from the disk, as DiskTraffic decides them and others
 // do them. The generation says what is in a page: no other contents ever had the
 // same, in this process or in one before it that shared its page file.
 #pragma once

@@ -3,7 +3,7 @@
 // in front of it. Prefixes of different tenants have nothing in common. Nodes are
 // found by their tokens themselves: the children of a node are in the tokens'
 // order, so that no hash can collide or be aimed at. Where the KV of a node is,
-// PageCache knows. A value.
+// PagePlaces knows. A value.
 #pragma once
 
 #include <cstdint>

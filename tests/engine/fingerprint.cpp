@@ -37,7 +37,7 @@ void Fingerprint::add_copies(std::span<const PageCopy> copies) {
 }
 
 std::span<const std::uint32_t> Fingerprint::free_pages(const EngineCore& core, WorkerId worker) {
-  return core.pages_.pages_->devices_.at(worker)->free_;
+  return core.pages_.pages_->places_.tiers().device(worker).free_pages();
 }
 
 std::span<const PageCopy> Fingerprint::pending_copies(const EngineCore& core, WorkerId worker) {
@@ -170,7 +170,7 @@ void Fingerprint::add_turns(const ModelCores& cores) {
 // worker is lost.
 void Fingerprint::name_leases(const PageCache& cache) {
   std::set<std::pair<WorkerIndex, LeaseId>> leases;
-  for (const auto& [id, lease] : cache.leases_) leases.emplace(lease.worker, id);
+  for (const auto& [id, lease] : cache.leases_.all()) leases.emplace(lease.worker, id);
   for (const auto& [worker, id] : leases) name(leases_, id);
 }
 
@@ -342,32 +342,33 @@ void Fingerprint::add_pages(const PageMap& pages, const EngineCore& core) {
 
 // Nodes keep their ids: they break ties.
 void Fingerprint::add_cache(const PageCache& cache) {
-  add_tree(cache.tree_);
-  for (NodeId id = 0; id < cache.tree_.end(); ++id)
-    if (cache.tree_[id].is_used) add_place(cache.places_[id]);
-  for (const auto& device : cache.devices_) {
+  const PagePlaces& places = cache.places_;
+  add_tree(places.tree_);
+  for (NodeId id = 0; id < places.tree_.end(); ++id)
+    if (places.tree_[id].is_used) add_place(places[id]);
+  for (const auto& device : places.tiers().devices_) {
     add(device.has_value());
     if (device) add_device(*device);
   }
-  add_host(cache.host_);
-  add_disk(cache.disk_);
-  std::map<std::uint32_t, const PageCache::Lease*> leases;
-  for (const auto& [id, lease] : cache.leases_) leases.emplace(name(leases_, id), &lease);
+  add_host(places.tiers().host());
+  add_disk(places.tiers().disk());
+  std::map<std::uint32_t, const PageLease*> leases;
+  for (const auto& [id, lease] : cache.leases_.all()) leases.emplace(name(leases_, id), &lease);
   add(leases.size());
   for (const auto& [name, lease] : leases) {
     add(name);
     add(lease->worker);
     add(lease->pages.size());
-    for (const PageCache::HeldPage& held : lease->pages) {
+    for (const HeldPage& held : lease->pages) {
       add(std::uint64_t{held.page} << 32U | held.node);
       add(held.is_private);
     }
   }
 }
 
-void Fingerprint::add_place(const PageCache::Place& place) {
+void Fingerprint::add_place(const PagePlace& place) {
   add(place.on_devices.size());
-  for (const PageCache::DevicePage& page : place.on_devices) {
+  for (const DevicePage& page : place.on_devices) {
     add(std::uint64_t{page.worker} << 32U | page.page);
     add(page.num_holders);
   }

@@ -59,7 +59,7 @@ class Fingerprint {
   void add_suspects(const Suspects& suspects);
   void add_pages(const PageMap& pages, const EngineCore& core);
   void add_cache(const PageCache& cache);
-  void add_place(const PageCache::Place& place);
+  void add_place(const PagePlace& place);
   void add_tree(const PrefixTree& tree);
   void add_device(const DeviceBook& device);
   void add_host(const HostBook& host);

@@ -30,7 +30,7 @@ Tokens some_tokens(std::mt19937_64& random, std::size_t most) {
 }
 
 std::uint32_t num_known(const PlayedCache& played, TenantId tenant, const Tokens& tokens) {
-  const KnownTokens known = played.cache.affinity(tenant, tokens).of(0);
+  const KnownTokens known = played.cache.search().affinity(tenant, tokens).of(0);
   return known.on_device + known.on_host + known.on_disk;
 }
 
@@ -132,7 +132,7 @@ TEST_CASE("cache quotas: a disk that gets smaller loses pages of a tenant beyond
   played.write_all(3);
   played.run(3, {21, 22, 23, 24, 25, 26, 27, 28}, 4, kGreedy);
   played.write_all(5);
-  played.cache.give_up_disk_pages(2, at(6));
+  played.cache.disk().give_up_pages(2, at(6));
   CHECK(num_known(played, kModest, {1, 2, 3, 4, 5}) == 4);
   CHECK(played.cache.is_consistent());
 }

@@ -155,7 +155,7 @@ TEST_CASE("page tails: they go to the host, to no disk, and are forgotten with t
   CHECK(played.reserve(2, {1, 2, 3, 4, 5, 6, 7})->tokens_from_host == 6);
   played.release(2);
   played.finish_device_work();
-  played.cache.forget(kTenant, Tokens{1, 2, 3, 4, 5, 6, 7});
+  played.cache.disposal().forget(kTenant, Tokens{1, 2, 3, 4, 5, 6, 7});
   CHECK(played.cache.num_nodes() == 0);
   CHECK(played.cache.counts().host_free == 8);
   CHECK(played.cache.is_consistent());
@@ -169,7 +169,7 @@ TEST_CASE("page tails: a conversation that ends with its tail is closed with it"
   const std::size_t num_known = 6;
   for (const std::size_t num_tokens : {num_known - 1, num_known}) {
     const Tokens tokens{1, 2, 3, 4, 5, 6};
-    played.cache.forget(kTenant, std::span(tokens).first(num_tokens));
+    played.cache.disposal().forget(kTenant, std::span(tokens).first(num_tokens));
     CHECK(played.cache.num_nodes() == (num_tokens == num_known ? 0 : 2));
   }
 }
@@ -178,9 +178,9 @@ TEST_CASE("page tails: of a conversation that is closed, a tail with kept tokens
   PlayedCache played(heads_of(8));
   REQUIRE(played.reserve(1, {1, 2, 3, 4, 5, 6}).has_value());
   played.end(1);
-  played.cache.forget(kTenant, Tokens{1, 2, 3, 4, 5, 6, 7}, 5);
+  played.cache.disposal().forget(kTenant, Tokens{1, 2, 3, 4, 5, 6, 7}, 5);
   CHECK(played.cache.num_nodes() == 2);
-  played.cache.forget(kTenant, Tokens{1, 2, 3, 4, 5, 6, 7}, 4);
+  played.cache.disposal().forget(kTenant, Tokens{1, 2, 3, 4, 5, 6, 7}, 4);
   CHECK(played.cache.num_nodes() == 1);
 }
 
@@ -371,8 +371,8 @@ void play_randomly(const Traffic& traffic, std::uint64_t seed) {
           played.damage_disk(random() % traffic.num_disk_pages);
         break;
       case 11:
-        if (random() % 4 == 0) played.cache.forget(tenant, history, random() % 3 * 4);
-        if (random() % 30 == 0) played.cache.expire(at(step - 100), 5);
+        if (random() % 4 == 0) played.cache.disposal().forget(tenant, history, random() % 3 * 4);
+        if (random() % 30 == 0) played.cache.disposal().expire(at(step - 100), 5);
         break;
       default:
         if (!played.sequences().empty()) played.compute(any_sequence());

@@ -25,12 +25,12 @@ TEST_CASE("page cache: a reservation takes what it wants, what there is, or noth
   PageCache cache(options_of(5));
   cache.add_worker(0, 5);
   const Tokens tokens{1, 2, 3};
-  CHECK(cache.reserve(0, 1, 1, tokens, {.required = 2, .wanted = 3}, at(0))->pages.size() == 3);
-  CHECK(cache.reserve(0, 2, 1, tokens, {.required = 1, .wanted = 9}, at(0))->pages.size() == 2);
-  CHECK(!cache.reserve(0, 3, 1, tokens, exactly(2), at(0)).has_value());
-  cache.release(2, at(0));
-  CHECK(!cache.reserve(0, 3, 1, tokens, {.required = 2, .wanted = 2, .keep_free = 1}, at(0)));
-  CHECK(cache.reserve(0, 3, 1, tokens, exactly(2), at(0)).has_value());
+  CHECK(cache.leases().reserve(0, 1, 1, tokens, {.required = 2, .wanted = 3}, at(0))->pages.size() == 3);
+  CHECK(cache.leases().reserve(0, 2, 1, tokens, {.required = 1, .wanted = 9}, at(0))->pages.size() == 2);
+  CHECK(!cache.leases().reserve(0, 3, 1, tokens, exactly(2), at(0)).has_value());
+  cache.leases().release(2, at(0));
+  CHECK(!cache.leases().reserve(0, 3, 1, tokens, {.required = 2, .wanted = 2, .keep_free = 1}, at(0)));
+  CHECK(cache.leases().reserve(0, 3, 1, tokens, exactly(2), at(0)).has_value());
 }
 
 TEST_CASE("page cache: a later sequence finds the full pages of an earlier one") {
@@ -188,12 +188,13 @@ TEST_CASE("page cache: void contents are not found, and their page is freed with
   played.run(1, {1, 2, 3, 4, 5}, 0);
   played.copy_ahead(8);
   played.replace_worker(4);
-  const auto grant = played.cache.reserve(0, 2, kTenant, Tokens{1, 2, 3, 4, 5}, exactly(3), at(1));
-  for (const PageCopy& copy : played.cache.take_copies(0)) played.cache.void_contents(copy.generation);
+  const auto grant = played.cache.leases().reserve(0, 2, kTenant, Tokens{1, 2, 3, 4, 5}, exactly(3), at(1));
+  for (const PageCopy& copy : played.cache.host().take_copies(0))
+    played.cache.disposal().void_contents(copy.generation);
   CHECK(played.cache.is_consistent());
   CHECK(played.cache.counts().free == 1);
   CHECK(played.reserve(3, {1, 2}, 1)->known_tokens == 0);
-  played.cache.release(2, at(2));
+  played.cache.leases().release(2, at(2));
   CHECK(played.cache.counts().free == 3);
   CHECK(played.cache.counts().host_free == 4);
   CHECK(played.cache.is_consistent());

@@ -139,15 +139,15 @@ TEST_CASE("pages of workers: void contents leave the devices on which no lease h
   played.run(1, {1, 2, 3}, 0, kTenant, 0);
   played.copy_ahead(1, 0, 0);
   played.finish_device_work();
-  auto grant = played.cache.reserve(1, 2, kTenant, Tokens{1, 2, 3}, exactly(2), at(1));
-  const auto copies = played.cache.take_copies(1);
+  auto grant = played.cache.leases().reserve(1, 2, kTenant, Tokens{1, 2, 3}, exactly(2), at(1));
+  const auto copies = played.cache.host().take_copies(1);
   REQUIRE(copies.size() == 1);
-  played.cache.void_contents(copies[0].generation);
+  played.cache.disposal().void_contents(copies[0].generation);
   CHECK(played.cache.counts(0).free == 4);
   CHECK(played.cache.counts(1).running == 2);
   CHECK(played.cache.counts().host_free == 4);
   CHECK(played.cache.is_consistent());
-  played.cache.release(2, at(2));
+  played.cache.leases().release(2, at(2));
   CHECK(played.cache.counts(1).free == 4);
   CHECK(played.cache.num_nodes() == 0);
 }
@@ -155,16 +155,16 @@ TEST_CASE("pages of workers: void contents leave the devices on which no lease h
 TEST_CASE("pages of workers: affinity says what each would find where") {
   PlayedCache played(two_workers(4, 4, 4));
   played.run(1, kTurn, 0, kTenant, 0);
-  CHECK(played.cache.affinity(kTenant, kTurn).of(0) == KnownTokens{.on_device = 4});
-  CHECK(played.cache.affinity(kTenant, kTurn).of(1) == KnownTokens{});
+  CHECK(played.cache.search().affinity(kTenant, kTurn).of(0) == KnownTokens{.on_device = 4});
+  CHECK(played.cache.search().affinity(kTenant, kTurn).of(1) == KnownTokens{});
   played.write_all();
-  CHECK(played.cache.affinity(kTenant, kTurn).of(0) == KnownTokens{.on_device = 4});
-  CHECK(played.cache.affinity(kTenant, kTurn).of(1) == KnownTokens{.on_host = 4});
-  CHECK(played.cache.affinity(kTenant, kTurn).of(7) == KnownTokens{.on_host = 4});
-  CHECK(played.cache.affinity(kTenant, Tokens{1, 2, 3}).of(1) == KnownTokens{.on_host = 2});
-  CHECK(played.cache.affinity(2, kTurn).of(0) == KnownTokens{});
+  CHECK(played.cache.search().affinity(kTenant, kTurn).of(0) == KnownTokens{.on_device = 4});
+  CHECK(played.cache.search().affinity(kTenant, kTurn).of(1) == KnownTokens{.on_host = 4});
+  CHECK(played.cache.search().affinity(kTenant, kTurn).of(7) == KnownTokens{.on_host = 4});
+  CHECK(played.cache.search().affinity(kTenant, Tokens{1, 2, 3}).of(1) == KnownTokens{.on_host = 2});
+  CHECK(played.cache.search().affinity(2, kTurn).of(0) == KnownTokens{});
   played.restart();
-  CHECK(played.cache.affinity(kTenant, kTurn).of(1) == KnownTokens{.on_disk = 4});
+  CHECK(played.cache.search().affinity(kTenant, kTurn).of(1) == KnownTokens{.on_disk = 4});
 }
 
 struct Traffic {
@@ -226,8 +226,8 @@ void play_randomly(const Traffic& traffic, std::uint64_t seed) {
           played.damage_disk(random() % traffic.num_disk_pages);
         break;
       case 11:
-        if (random() % 4 == 0) played.cache.forget(tenant, history);
-        if (random() % 30 == 0) played.cache.expire(at(step - 100), 5);
+        if (random() % 4 == 0) played.cache.disposal().forget(tenant, history);
+        if (random() % 30 == 0) played.cache.disposal().expire(at(step - 100), 5);
         break;
       default:
         if (!played.sequences().empty()) played.compute(any_sequence());

@@ -62,13 +62,13 @@ class PlayedCache {
   }
 
   // Tokens: all that are known; pages for all of them.
-  std::optional<PageCache::Grant> reserve(LeaseId id, const Tokens& tokens, int second = 0,
-                                          TenantId tenant = kTenant, WorkerIndex worker = 0) {
+  std::optional<PageGrant> reserve(LeaseId id, const Tokens& tokens, int second = 0,
+                                   TenantId tenant = kTenant, WorkerIndex worker = 0) {
     const std::uint32_t page_size = options_.page_size;
     const std::size_t num_pages = (tokens.size() + page_size - 1) / page_size;
-    const KnownTokens known = cache.affinity(tenant, tokens).of(worker);
+    const KnownTokens known = cache.search().affinity(tenant, tokens).of(worker);
     const auto grant =
-        cache.reserve(worker, id, tenant, tokens, exactly(num_pages), at(second), quotas[tenant]);
+        cache.leases().reserve(worker, id, tenant, tokens, exactly(num_pages), at(second), quotas[tenant]);
     queue_copies();
     if (!grant) return grant;
     const std::uint32_t num_head_tokens = grant->known_tokens % page_size;
@@ -104,7 +104,8 @@ class PlayedCache {
     *next = true;
     finish_work_of(sequence.worker);
     devices_[sequence.worker].pages[sequence.pages[page]] = prefix(sequence, page);
-    cache.commit(id, page, std::span(sequence.tokens).subspan(page * page_size, page_size), at(second));
+    cache.leases().commit(id, page, std::span(sequence.tokens).subspan(page * page_size, page_size),
+                          at(second));
     queue_copies();
     return true;
   }
@@ -118,7 +119,7 @@ class PlayedCache {
     if (!tail.empty()) {
       finish_work_of(sequence.worker);
       devices_[sequence.worker].pages[sequence.pages[page]] = sequence.tokens;
-      cache.commit(id, static_cast<std::uint32_t>(page), tail, at(second));
+      cache.leases().commit(id, static_cast<std::uint32_t>(page), tail, at(second));
     }
     release(id, second);
   }
@@ -126,7 +127,7 @@ class PlayedCache {
     const Sequence& sequence = sequences_.at(id);
     for (std::uint32_t page = 0; page < sequence.pages.size(); ++page)
       if (sequence.is_computed[page]) expect(sequence.worker, sequence.pages[page], prefix(sequence, page));
-    cache.release(id, at(second));
+    cache.leases().release(id, at(second));
     sequences_.erase(id);
   }
   void run(LeaseId id, const Tokens& tokens, int second = 0, TenantId tenant = kTenant,
@@ -138,7 +139,7 @@ class PlayedCache {
     finish_work_of(worker);
   }
   void copy_ahead(std::uint32_t most, int second = 0, WorkerIndex worker = 0) {
-    cache.copy_ahead(worker, most, at(second));
+    cache.host().copy_ahead(worker, most, at(second));
     queue_copies();
   }
   // What it had to do is done, or never.
@@ -168,10 +169,10 @@ class PlayedCache {
   void write_all(int second = 0) {
     for (int round = 0; round < 1000; ++round) {
       for (WorkerIndex worker = 0; worker < devices_.size(); ++worker)
-        cache.copy_behind(worker, 4, at(second));
+        cache.disk().copy_behind(worker, 4, at(second));
       queue_copies();
       finish_device_work();
-      cache.write_behind(4, at(second));
+      cache.disk().write_behind(4, at(second));
       queue_transfers();
       if (transfers_.empty()) return;
       finish_transfers(second);
@@ -179,20 +180,20 @@ class PlayedCache {
     FAIL("writing does not come to an end");
   }
   void write_behind(std::uint32_t most, int second = 0, WorkerIndex worker = 0) {
-    cache.copy_behind(worker, most, at(second));
-    cache.write_behind(most, at(second));
+    cache.disk().copy_behind(worker, most, at(second));
+    cache.disk().write_behind(most, at(second));
     queue_copies();
     queue_transfers();
   }
   // How many pages are to be read.
   std::size_t fetch(const Tokens& tokens, int second = 0, TenantId tenant = kTenant, WorkerIndex worker = 0) {
-    const std::size_t number = cache.fetch(worker, tenant, tokens, at(second), quotas[tenant]).size();
+    const std::size_t number = cache.disk().fetch(worker, tenant, tokens, at(second), quotas[tenant]).size();
     queue_copies();
     queue_transfers();
     return number;
   }
   void queue_transfers() {
-    for (DiskTransfer& transfer : cache.take_transfers()) {
+    for (DiskTransfer& transfer : cache.disk().take_transfers()) {
       if (transfer.direction == DiskTransfer::Direction::kErase ||
           transfer.direction == DiskTransfer::Direction::kRelease) {
         disk_.at(transfer.disk_page).reset();
@@ -213,7 +214,7 @@ class PlayedCache {
     const DiskTransfer transfer = transfers_.at(number);
     transfers_.erase(transfers_.begin() + static_cast<std::ptrdiff_t>(number));
     const TransferOutcome outcome = fails ? failure : transferred(transfer);
-    cache.transfer_done(transfer, outcome, at(second));
+    cache.disk().transfer_done(transfer, outcome, at(second));
     queue_transfers();
   }
   void finish_transfers(int second = 0) {
@@ -234,7 +235,7 @@ class PlayedCache {
     copies_under_way_.clear();
     cache = PageCache(options_);
     add_workers();
-    cache.restore(std::move(stored), at(second));
+    cache.disk().restore(std::move(stored), at(second));
     queue_transfers();
   }
   const auto& sequences() const { return sequences_; }
@@ -295,7 +296,7 @@ class PlayedCache {
   }
   void queue_copies() {
     for (WorkerIndex worker = 0; worker < devices_.size(); ++worker)
-      for (const PageCopy& copy : cache.take_copies(worker)) {
+      for (const PageCopy& copy : cache.host().take_copies(worker)) {
         for (const CopyUnderWay& other : copies_under_way_)
           if (other.worker != worker && other.copy.host_page == copy.host_page && !copy.is_within() &&
               !other.copy.is_within())
@@ -316,7 +317,7 @@ class PlayedCache {
     }
     const CopyUnderWay done{.worker = worker, .copy = copy};
     copies_under_way_.erase(std::find(copies_under_way_.begin(), copies_under_way_.end(), done));
-    cache.copies_done(worker, {&copy, 1});
+    cache.host().copies_done(worker, {&copy, 1});
   }
   TransferOutcome transferred(const DiskTransfer& transfer) {
     auto& on_disk = disk_.at(transfer.disk_page);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "policy/pages/page_cache.hpp"
+#include "policy/pages/disk_traffic.hpp"
 
 #include <doctest/doctest.h>
 
@@ -124,7 +124,7 @@ TEST_CASE("disk pages: where the file may not grow, a page of less value makes w
   CHECK(played.cache.counts().disk_free == 7);
   CHECK(played.cache.statistics().dropped_from_disk == 1);
   // With room again all of them are there.
-  played.cache.disk_may_grow();
+  played.cache.disk().may_grow();
   played.run(3, {4, 5, 6}, 6);
   played.write_all(6);
   CHECK(played.cache.counts().disk_free == 5);
@@ -135,14 +135,14 @@ TEST_CASE("disk pages: given up, they go from the ends of conversations and do n
   PlayedCache played(options_of(8, 8, 8));
   played.run(1, kTurn);
   played.write_all();
-  played.cache.give_up_disk_pages(2, at(1));
+  played.cache.disk().give_up_pages(2, at(1));
   played.queue_transfers();
   CHECK(played.cache.counts().disk_free == 7);
   CHECK(played.cache.is_consistent());
   played.run(2, {8, 8, 8}, 1);
   played.write_all(1);
   CHECK(played.cache.counts().disk_free == 7);
-  played.cache.give_up_disk_pages(100, at(1));
+  played.cache.disk().give_up_pages(100, at(1));
   played.queue_transfers();
   CHECK(played.cache.counts().disk_free == 8);
   played.run(3, {9, 9, 9}, 2);
@@ -257,12 +257,12 @@ TEST_CASE("disk pages: a front that many share is no reason to leave what follow
 TEST_CASE("disk pages: a page is not written before the one in front of it") {
   PlayedCache played(options_of(8, 8, 8));
   played.run(1, kTurn);
-  played.cache.copy_behind(0, 9, at(0));
-  for (const PageCopy& copy : played.cache.take_copies(0))
-    if (copy.device_page != 0) played.cache.copies_done(0, {&copy, 1});
-  played.cache.write_behind(9, at(0));
+  played.cache.disk().copy_behind(0, 9, at(0));
+  for (const PageCopy& copy : played.cache.host().take_copies(0))
+    if (copy.device_page != 0) played.cache.host().copies_done(0, {&copy, 1});
+  played.cache.disk().write_behind(9, at(0));
   std::vector<std::uint32_t> depths;
-  for (const DiskTransfer& transfer : played.cache.take_transfers())
+  for (const DiskTransfer& transfer : played.cache.disk().take_transfers())
     depths.push_back(transfer.identity.depth);
   CHECK(depths.empty());
 }
@@ -291,11 +291,11 @@ TEST_CASE("disk pages: a file that says what can't be is not believed") {
   pages.push_back(stored(1, {.tenant = 1, .generation = UINT64_MAX, .depth = 0, .tokens = {3, 4}}));
   pages.push_back(
       stored(1, {.tenant = 1, .generation = 12, .parent_generation = 5, .depth = 0, .tokens = {3, 4}}));
-  cache.restore(std::move(pages), at(0));
+  cache.disk().restore(std::move(pages), at(0));
   CHECK(cache.num_nodes() == 1);
   CHECK(cache.counts().disk_free == 3);
   CHECK(cache.is_consistent());
-  CHECK(cache.fetch(0, 1, Tokens{1, 2, 3}, at(0)) == std::vector<std::uint64_t>{5});
+  CHECK(cache.disk().fetch(0, 1, Tokens{1, 2, 3}, at(0)) == std::vector<std::uint64_t>{5});
 }
 
 TEST_CASE("disk pages: a conversation that is closed is in no tier any more, what is shared is") {
@@ -304,10 +304,10 @@ TEST_CASE("disk pages: a conversation that is closed is in no tier any more, wha
   played.run(1, kTurn);
   played.run(2, other);
   played.write_all();
-  played.cache.forget(kTenant, kTurn);
+  played.cache.disposal().forget(kTenant, kTurn);
   CHECK(played.cache.statistics().forgotten == 1);
   CHECK(played.cache.is_consistent());
-  played.cache.forget(kTenant, other);
+  played.cache.disposal().forget(kTenant, other);
   CHECK(played.cache.num_nodes() == 0);
   CHECK(played.cache.counts().disk_free == 12);
   CHECK(played.cache.counts().host_free == 12);
@@ -321,7 +321,7 @@ TEST_CASE("disk pages: of a conversation that is closed, the turns before may st
   PlayedCache played(options_of(8, 8, 8));
   played.run(1, kTurn);
   played.write_all();
-  played.cache.forget(kTenant, kTurn, 3);  // the second page has the third token
+  played.cache.disposal().forget(kTenant, kTurn, 3);  // the second page has the third token
   CHECK(played.cache.statistics().forgotten == 1);
   CHECK(played.cache.num_nodes() == 2);
   CHECK(played.cache.is_consistent());
@@ -333,7 +333,7 @@ TEST_CASE("disk pages: what was not used for long expires from its end, what is 
   played.run(2, {9, 9, 9}, 10);
   played.write_all(11);
   REQUIRE(played.reserve(3, {1, 2, 3}, 12).has_value());  // holds the first page
-  played.cache.expire(at(11), 100);
+  played.cache.disposal().expire(at(11), 100);
   CHECK(played.cache.statistics().expired == 3);
   CHECK(played.cache.num_nodes() == 1);
   CHECK(played.cache.is_consistent());
@@ -342,22 +342,22 @@ TEST_CASE("disk pages: what was not used for long expires from its end, what is 
 TEST_CASE("disk pages: contents that were void are gone from the disk too, also in mid-transfer") {
   PlayedCache played(options_of(8, 8, 8));
   played.run(1, {1, 2, 3});
-  played.cache.copy_behind(0, 1, at(0));
-  const auto copies = played.cache.take_copies(0);
+  played.cache.disk().copy_behind(0, 1, at(0));
+  const auto copies = played.cache.host().take_copies(0);
   REQUIRE(copies.size() == 1);
-  played.cache.copies_done(0, copies);
-  played.cache.write_behind(1, at(0));
-  const auto transfers = played.cache.take_transfers();
+  played.cache.host().copies_done(0, copies);
+  played.cache.disk().write_behind(1, at(0));
+  const auto transfers = played.cache.disk().take_transfers();
   REQUIRE(transfers.size() == 1);
-  played.cache.void_contents(copies[0].generation);
+  played.cache.disposal().void_contents(copies[0].generation);
   CHECK(played.cache.is_consistent());
   CHECK(played.cache.num_nodes() == 0);
   CHECK(played.cache.counts().host_free == 7);  // the transfer still reads it
-  played.cache.transfer_done(transfers[0], TransferOutcome::kDone, at(1));
+  played.cache.disk().transfer_done(transfers[0], TransferOutcome::kDone, at(1));
   CHECK(played.cache.is_consistent());
   CHECK(played.cache.counts().host_free == 8);
   CHECK(played.cache.counts().disk_free == 8);
-  REQUIRE(played.cache.take_transfers().size() == 1);  // and the file forgets it
+  REQUIRE(played.cache.disk().take_transfers().size() == 1);  // and the file forgets it
 }
 
 TEST_CASE("disk pages: a load that is dearer than its page is not made") {
@@ -365,11 +365,12 @@ TEST_CASE("disk pages: a load that is dearer than its page is not made") {
   options.load_from_host = {.fixed = 0.0, .per_page = 2.5};
   PlayedCache played(options);
   played.run(1, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});  // costs 1.5, 2, 3, 3, 3.5 …
-  played.cache.copy_behind(0, 8, at(0));
-  for (const PageCopy& copy : played.cache.take_copies(0)) played.cache.copies_done(0, {&copy, 1});
+  played.cache.disk().copy_behind(0, 8, at(0));
+  for (const PageCopy& copy : played.cache.host().take_copies(0))
+    played.cache.host().copies_done(0, {&copy, 1});
   played.replace_worker(8);
-  const auto grant =
-      played.cache.reserve(0, 2, kTenant, Tokens{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, exactly(6), at(1));
+  const auto grant = played.cache.leases().reserve(0, 2, kTenant, Tokens{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11},
+                                                   exactly(6), at(1));
   REQUIRE(grant.has_value());
   REQUIRE(grant->holes.size() == 1);
   CHECK(grant->holes[0].begin == 0);
@@ -435,8 +436,8 @@ void play_randomly(const Traffic& traffic, std::uint64_t seed) {
         if (random() % 4 == 0) played.damage_disk(random() % traffic.num_disk_pages);
         break;
       case 11:
-        if (random() % 4 == 0) played.cache.forget(tenant, history);
-        if (random() % 30 == 0) played.cache.expire(at(step - 100), 5);
+        if (random() % 4 == 0) played.cache.disposal().forget(tenant, history);
+        if (random() % 30 == 0) played.cache.disposal().expire(at(step - 100), 5);
         break;
       default:
         if (!played.sequences().empty()) played.compute(any_sequence());
