@@ -44,6 +44,8 @@ class CellTurns {
   void submitted(std::size_t cell, std::span<const CellLoad> loads);
 
  private:
+  friend class Fingerprint;
+
   std::vector<std::uint32_t> num_passed_over_;
   std::uint32_t max_tasks_ = 1;
   std::optional<std::size_t> last_;  // submitted

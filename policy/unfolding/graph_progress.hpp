@@ -60,6 +60,7 @@ class GraphProgress {
   bool is_done() const { return !graph_->growth() && num_completed_ == graph_->size(); }
 
  private:
+  friend class Fingerprint;
   struct ReadyNodes {  // of one cell, in the order in which they became ready
     std::vector<NodeIndex> nodes;
     std::size_t num_taken = 0;

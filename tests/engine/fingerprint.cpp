@@ -44,6 +44,10 @@ std::span<const PageCopy> Fingerprint::pending_copies(const EngineCore& core, Wo
   return core.pages_.workers_.at(worker).copies;
 }
 
+std::span<const SlotId> Fingerprint::free_rows(const CellCore& core, WorkerId worker) {
+  return core.workers_[worker].free_rows;
+}
+
 // Sequences by arrival; whatever names one does so by its id.
 void Fingerprint::add_core(const EngineCore& core) {
   if (core.pages_.is_made()) name_leases(*core.pages_.pages_);
@@ -144,6 +148,81 @@ void Fingerprint::add_core(const EncoderCore& core) {
   add(core.is_given_up_);
 }
 
+// Requests by arrival; what was in flight for one that has left, or was interrupted since, is void.
+// Batches of whole graphs and of single ones are played in no small world: what only they decide by
+// (buckets, padding, the batch that a request was in last) is left out.
+void Fingerprint::add_core(const CellCore& core) {
+  add(core.runs_.size());
+  for (const auto& [arrival, run] : core.runs_) add_run(core, run);
+  add(core.workers_.size());
+  for (const CellCore::Worker& worker : core.workers_) add_worker(core, worker);
+  add_flows(core.flows_, [&core](std::uint64_t arrival) { return core.runs_.at(arrival).ticket->sequence; });
+  add_suspects(core.suspects_);
+  add(core.num_rows_);
+  add(core.num_new_);
+  add(core.flushes_.size());
+  add(core.limits_.has_value());
+  add(core.is_given_up_);
+}
+
+void Fingerprint::add_run(const CellCore& core, const CellCore::Run& run) {
+  add(run.ticket->sequence);
+  add(static_cast<std::uint64_t>(run.phase));
+  add(static_cast<std::uint64_t>(
+      std::distance(core.flows_.flows_.begin(), core.flows_.flows_.find(run.flow))));
+  if (run.is_new()) add_time(run.arrived);
+  add(std::uint64_t{run.is_checked} | std::uint64_t{run.is_paused} << 1U |
+      std::uint64_t{run.has_started} << 2U);
+  if (run.is_checked) add_progress(run.progress);
+  add(run.results.size());
+  for (const float number : run.results) add_number(number);
+  if (run.phase == CellCore::Phase::kRunning) add(run.worker);
+  add(run.rows.size());
+  for (const SlotId row : run.rows) add(row);
+}
+
+void Fingerprint::add_progress(const GraphProgress& progress) {
+  for (const GraphProgress::ReadyNodes& ready : progress.ready_) {
+    add(ready.nodes.size() - ready.num_taken);
+    for (std::size_t i = ready.num_taken; i < ready.nodes.size(); ++i) add(ready.nodes[i]);
+  }
+  for (const std::uint32_t number : progress.num_awaited_) add(number);
+  add_tokens(progress.tokens_);
+  for (const std::uint32_t number : {progress.num_pending_, progress.num_submitted_, progress.num_completed_,
+                                     progress.num_fixed_, progress.num_grown_})
+    add(number);
+  add(progress.is_permitted_);
+}
+
+void Fingerprint::add_worker(const CellCore& core, const CellCore::Worker& worker) {
+  add_health(worker.health);
+  add(worker.running.size());
+  for (const std::uint64_t arrival : worker.running) add(core.runs_.at(arrival).ticket->sequence);
+  add(worker.free_rows.size());
+  for (const SlotId row : worker.free_rows) add(row);
+  add(worker.in_flight.size());
+  for (const CellCore::Flight& flight : worker.in_flight) add_flight(core, flight);
+  for (const std::uint32_t number : worker.turns.num_passed_over_) add(number);
+  add(worker.turns.last_ ? *worker.turns.last_ + 1 : 0);
+  add(worker.turns.num_in_row_);
+}
+
+void Fingerprint::add_flight(const CellCore& core, const CellCore::Flight& flight) {
+  add_time(flight.submitted);
+  add(flight.cell);
+  add(flight.num_nodes);
+  add(flight.entries.size());
+  for (const CellCore::FlightEntry& entry : flight.entries) {
+    const auto run = core.runs_.find(entry.run);
+    add(entry.id);
+    add(std::uint64_t{run != core.runs_.end()} << 1U |
+        std::uint64_t{run != core.runs_.end() && run->second.number == entry.number});
+    add(entry.ordinal);
+    add(std::uint64_t{entry.step.node} << 32U | static_cast<std::uint32_t>(entry.step.token));
+    add(std::uint64_t{entry.step.input_from_slot} << 32U | (entry.step.draw ? *entry.step.draw + 1 : 0));
+  }
+}
+
 // Tags count by how far they are from the virtual time; one that is behind it and will
 // not be corrected any more is one as good as another.
 void Fingerprint::add_turns(const ModelCores& cores) {
@@ -235,6 +314,7 @@ void Fingerprint::add_worker(const EngineCore& core, const EngineCore::Worker& w
   for (const EngineCore::Flight& flight : worker.in_flight) add_flight(core, flight);
   add(worker.is_admission_blocked);
   add(worker.is_extension_blocked);
+  add(worker.has_read_sources);
 }
 
 void Fingerprint::add_health(const WorkerHealth& health) {

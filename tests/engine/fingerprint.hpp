@@ -29,6 +29,7 @@ class Fingerprint {
   bool is_known_generation(std::uint64_t generation) const { return generations_.contains(generation); }
   void add_core(const EngineCore& core);
   void add_core(const EncoderCore& core);
+  void add_core(const CellCore& core);
   // All of it but the cores; with one model there is no more.
   void add_turns(const ModelCores& cores);
   std::uint64_t value() const { return hash_; }
@@ -36,6 +37,7 @@ class Fingerprint {
   // What the core's pages say: for the model of the devices.
   static std::span<const std::uint32_t> free_pages(const EngineCore& core, WorkerId worker);
   static std::span<const PageCopy> pending_copies(const EngineCore& core, WorkerId worker);
+  static std::span<const SlotId> free_rows(const CellCore& core, WorkerId worker);
 
  private:
   using TimePoint = EngineCore::TimePoint;
@@ -51,6 +53,10 @@ class Fingerprint {
   void add_progress(const SequenceProgress& progress);
   void add_worker(const EngineCore& core, const EngineCore::Worker& worker);
   void add_flight(const EngineCore& core, const EngineCore::Flight& flight);
+  void add_run(const CellCore& core, const CellCore::Run& run);
+  void add_progress(const GraphProgress& progress);
+  void add_worker(const CellCore& core, const CellCore::Worker& worker);
+  void add_flight(const CellCore& core, const CellCore::Flight& flight);
   void add_health(const WorkerHealth& health);
   void add_pace(const PrefillPace& pace);
   // id_of: the id of the sequence that arrived so.

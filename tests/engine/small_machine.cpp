@@ -16,6 +16,16 @@ std::int32_t small_token(std::span<const std::int32_t> context) {
   return static_cast<std::int32_t>(hash % (kSmallVocabulary - 100)) + 100;
 }
 
+std::vector<std::int32_t> small_source(std::span<const std::int32_t> source) {
+  std::vector<std::int32_t> rows;
+  std::vector<std::int32_t> all(source.begin(), source.end());
+  for (const std::int32_t token : source) {
+    all.push_back(token);
+    rows.push_back(small_token(all));
+  }
+  return rows;
+}
+
 std::shared_ptr<const TokenMask> small_mask(std::uint32_t position) {
   return std::make_shared<const TokenMask>(TokenMask{position});
 }
@@ -38,17 +48,25 @@ void SmallMachine::start(WorkerId id, Epoch epoch) {
       .epoch = epoch,
       .rows = std::vector<std::int32_t>(std::size_t{sizes_.num_device_pages} * sizes_.page_size, kUnwritten),
       .slots = std::vector<std::int32_t>(sizes_.num_slots, kUnwritten),
+      .pool = {},
       .queue = {},
       .handed = {}};
+  if (sizes_.cells.empty()) return;
+  workers_[id].pool.states = workers_[id].pool.drawn =
+      std::vector<std::int32_t>(sizes_.num_rows, SmallRows::kUnwritten);
 }
 
 void SmallMachine::submit(const SubmitBatch& command) {
   Worker& worker = workers_[command.worker];
   if (!worker.is_up || command.epoch != worker.epoch) return violate("a batch for a device that is gone");
-  if (sizes_.encodes) {
+  if (!sizes_.cells.empty()) {
+    if (const std::string problem = worker.pool.problem(*command.batch, kMaxBatchTokens); !problem.empty())
+      violate(problem);
+  } else if (sizes_.encodes) {
     check_inputs(*command.batch);
   } else {
     check(worker, *command.batch);
+    if (sizes_.has_sources) check_sources(*command.batch);
   }
   worker.queue.push_back(command);
 }
@@ -64,7 +82,8 @@ void SmallMachine::check(const Worker& worker, const Batch& batch) {
       violate("too few pages for a slice");
     for (const SequenceSlice& other : batch.slices)
       if (other.sequence != slice.sequence && other.slot == slice.slot) violate("two sequences in one slot");
-    if (writes_where_others_read(worker, batch, slice))
+    // A source that was found in part is read anew: pages that others have get the same bits again.
+    if (!sizes_.has_sources && writes_where_others_read(worker, batch, slice))
       violate("sequence " + std::to_string(slice.sequence) +
               " writes to a page that another one has in a batch");
   }
@@ -81,6 +100,16 @@ void SmallMachine::check_inputs(const Batch& batch) {
   if (batch.slices.empty() || batch.slices.size() > sizes_.num_slots || !batch.copies.empty() ||
       num_tokens != batch.num_tokens())
     violate("an encoder's batch of the wrong size");
+}
+
+// A batch is of one cell: sources, which are whole, or what follows them.
+void SmallMachine::check_sources(const Batch& batch) {
+  for (const SequenceSlice& slice : batch.slices) {
+    if (batch.cell == 0 && (slice.context_length > 0 || slice.source_tokens > 0 || slice.sample))
+      violate("a slice that is no whole source");
+    if (batch.cell == 1 && (slice.source_tokens == 0 || slice.source_tokens > slice.context_length))
+      violate("a slice of an answer without its source");
+  }
 }
 
 // Does the slice write to a page that another sequence has in this batch, or in one
@@ -109,22 +138,31 @@ BatchResult SmallMachine::run_oldest(WorkerId id, bool is_damaged) {
   BatchResult result;
   result.batch_id = command.batch_id;
   move(worker, *command.batch, is_damaged, result);
+  if (sizes_.cells.empty()) {
+    compute_slices(worker, *command.batch, result);
+  } else {
+    const std::string problem = worker.pool.run(*command.batch, sizes_.cells.at(command.batch->cell),
+                                                defect_ == Defect::kLosesRows, result);
+    if (!problem.empty()) violate(problem);
+  }
+  for (const auto& slot : command.batch->awaited_masks) worker.handed.erase(slot.get());
+  return result;
+}
+
+void SmallMachine::compute_slices(Worker& worker, const Batch& batch, BatchResult& result) {
   std::size_t first_token = 0;
-  for (std::size_t i = 0; i < command.batch->slices.size(); ++i) {
-    const SequenceSlice& slice = command.batch->slices[i];
+  for (std::size_t i = 0; i < batch.slices.size(); ++i) {
+    const SequenceSlice& slice = batch.slices[i];
     if (sizes_.encodes) {
-      const auto vector =
-          small_vector(std::span(command.batch->token_ids).subspan(first_token, slice.num_tokens));
+      const auto vector = small_vector(std::span(batch.token_ids).subspan(first_token, slice.num_tokens));
       result.vectors.insert(result.vectors.end(), vector.begin(), vector.end());
     } else {
-      result.tokens.push_back(compute(worker, *command.batch, i, first_token));
+      result.tokens.push_back(compute(worker, batch, i, first_token));
       const bool has_waited = result.tokens.back() == kNoMask;
       result.mask_wait_nanoseconds.push_back(has_waited ? std::chrono::nanoseconds(kMaskWait).count() : 0);
     }
     first_token += slice.num_tokens;
   }
-  for (const auto& slot : command.batch->awaited_masks) worker.handed.erase(slot.get());
-  return result;
 }
 
 bool SmallMachine::lacks_mask(WorkerId id) const {
@@ -146,7 +184,8 @@ void SmallMachine::die(WorkerId id, bool has_moved) {
   Worker& worker = workers_[id];
   BatchResult lost;
   if (has_moved && !worker.queue.empty()) move(worker, *worker.queue.front().batch, false, lost);
-  worker = {.is_up = false, .epoch = worker.epoch, .rows = {}, .slots = {}, .queue = {}, .handed = {}};
+  worker = {
+      .is_up = false, .epoch = worker.epoch, .rows = {}, .slots = {}, .pool = {}, .queue = {}, .handed = {}};
 }
 
 void SmallMachine::move(Worker& worker, const Batch& batch, bool is_damaged, BatchResult& result) {
@@ -176,12 +215,18 @@ std::int32_t SmallMachine::compute(Worker& worker, const Batch& batch, std::size
   std::vector<std::int32_t> context;
   for (std::uint32_t i = 0; i < slice.context_length; ++i) context.push_back(row(worker, batch, slice, i));
   const bool is_void = std::find(context.begin(), context.end(), kVoid) != context.end();
+  std::vector<std::int32_t> source;
+  if (sizes_.has_sources && batch.cell == 0)
+    source = small_source(std::span(batch.token_ids).subspan(first_token, slice.num_tokens));
   for (std::uint32_t i = 0; i < slice.num_tokens; ++i) {
     const std::uint32_t position = slice.context_length + i;
     std::int32_t& written = row(worker, batch, slice, position);
-    if (position % sizes_.page_size == 0) std::fill_n(&written, sizes_.page_size, kUnwritten);
-    written = slice.input_from_slot ? worker.slots[slice.slot] : batch.token_ids[first_token + i];
-    if (is_void) written = kVoid;
+    const std::int32_t value = !source.empty()         ? source[i]
+                               : slice.input_from_slot ? worker.slots[slice.slot]
+                                                       : batch.token_ids[first_token + i];
+    const bool is_again = sizes_.has_sources && written == value;
+    if (position % sizes_.page_size == 0 && !is_again) std::fill_n(&written, sizes_.page_size, kUnwritten);
+    written = is_void ? kVoid : value;
     context.push_back(written);
   }
   if (is_void) return kVoidContext;
@@ -265,6 +310,20 @@ void SmallMachine::poison(WorkerId id, std::span<const std::uint32_t> free_pages
         });
     const auto rows = page(worker, number);
     if (!is_named) std::fill(rows.begin(), rows.end(), kUnwritten);
+  }
+}
+
+void SmallMachine::poison_rows(WorkerId id, std::span<const SlotId> free_rows) {
+  Worker& worker = workers_[id];
+  for (const SlotId row : free_rows) {
+    const bool is_named =
+        std::any_of(worker.queue.begin(), worker.queue.end(), [&](const SubmitBatch& command) {
+          const Batch& batch = *command.batch;
+          return std::find(batch.input_rows.begin(), batch.input_rows.end(), row) != batch.input_rows.end() ||
+                 std::any_of(batch.slices.begin(), batch.slices.end(),
+                             [row](const SequenceSlice& slice) { return slice.slot == row; });
+        });
+    if (!is_named) worker.pool.poison(row);
   }
 }
 

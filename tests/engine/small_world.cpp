@@ -15,7 +15,14 @@ constexpr int kTicksToWait = 3;            // in a row that change nothing
 constexpr int kLongestHang = 132;  // seconds; 129, and what is in front of the batch
 constexpr std::uint32_t kLongestInput = 8;
 
-bool is_encoder(const SmallModel& model) { return model.kind == ModelKind::kEmbedding; }
+bool is_tree(const SmallModel& model) {
+  return model.unfolding && model.unfolding->kind == UnfoldingKind::kTree;
+}
+
+// One pass over each input, without state.
+bool is_encoder(const SmallModel& model) { return model.kind == ModelKind::kEmbedding && !model.unfolding; }
+
+bool draws(const SmallModel& model) { return !is_encoder(model) && !is_tree(model); }
 
 void replace(std::string& text, char mark, std::uint8_t number) {
   if (const auto place = text.find(mark); place != std::string::npos)
@@ -64,31 +71,50 @@ SmallWorld::SmallWorld(SmallWorldSettings settings)
 std::shared_ptr<const SmallWorld::Setup> SmallWorld::prepare(SmallWorldSettings settings) {
   auto setup = std::make_shared<Setup>();
   for (const SmallRequest& request : settings.requests) {
-    std::vector<std::int32_t> context = request.prompt;
-    const bool encodes = is_encoder(settings.models[request.model]);
-    for (std::uint32_t i = 0; i < request.max_tokens && !encodes; ++i)
-      context.push_back(small_token(context));
-    if (request.ends_early) context.pop_back();
+    const SmallModel& model = settings.models[request.model];
+    SmallGraphAnswer answer = answer_of(request, model);
+    if (request.ends_early) answer.tokens.pop_back();
     auto ticket = std::make_shared<AdmissionTicket>();
     ticket->sequence = setup->tickets.size() + 1;
     ticket->model = request.model;
     ticket->prompt = request.prompt;
-    if (!encodes) ticket->max_tokens = request.max_tokens;
+    if (is_tree(model)) ticket->graph = small_graph(*model.unfolding, request.prompt);
+    if (draws(model)) ticket->max_tokens = request.max_tokens;
     ticket->flow = request.flow;
-    if (request.ends_early) ticket->end_tokens = {context.back()};
+    if (request.ends_early) ticket->end_tokens = {answer.tokens.back()};
     if (request.is_guided)
       ticket->allowed_first = small_mask(static_cast<std::uint32_t>(request.prompt.size()));
     setup->tickets.push_back(std::move(ticket));
-    setup->answers.emplace_back(context.begin() + static_cast<std::ptrdiff_t>(request.prompt.size()),
-                                context.end());
+    setup->answers.push_back(std::move(answer.tokens));
+    setup->vectors.push_back(std::move(answer.vector));
   }
   setup->settings = std::move(settings);
   return setup;
 }
 
+// Before it ends early.
+SmallGraphAnswer SmallWorld::answer_of(const SmallRequest& request, const SmallModel& model) {
+  if (model.unfolding)
+    return small_answer(*small_graph(*model.unfolding, request.prompt), request.max_tokens);
+  if (is_encoder(model)) return {.tokens = {}, .vector = small_vector(request.prompt)};
+  std::vector<std::int32_t> context = request.prompt;
+  if (model.source) {
+    if (model.source->source_end >= 0) context.push_back(model.source->source_end);
+    context = small_source(context);
+    const auto& begins = model.source->answer_begins;
+    context.insert(context.end(), begins.begin(), begins.end());
+  }
+  SmallGraphAnswer answer;
+  for (std::uint32_t i = 0; i < request.max_tokens; ++i) {
+    answer.tokens.push_back(small_token(context));
+    context.push_back(answer.tokens.back());
+  }
+  return answer;
+}
+
 std::vector<ModelCoreOptions> SmallWorld::options_of(const SmallWorldSettings& settings) {
   CoreOptions options;
-  options.serving.max_batch_tokens = 4;
+  options.serving.max_batch_tokens = SmallMachine::kMaxBatchTokens;
   options.serving.max_batch_sequences = settings.sizes.num_slots;
   options.serving.prefill_chunk = 3;
   options.serving.itl_factor = settings.itl_factor;
@@ -102,6 +128,8 @@ std::vector<ModelCoreOptions> SmallWorld::options_of(const SmallWorldSettings& s
   std::vector<ModelCoreOptions> models;
   for (const SmallModel& model : settings.models) {
     models.push_back({.kind = model.kind, .core = options});
+    models.back().core.source = model.source;
+    models.back().core.unfolding = model.unfolding;
     if (models.size() == 1) models.back().core.pages.num_disk_pages = settings.sizes.num_disk_pages;
     if (is_encoder(model)) models.back().core.serving.max_batch_tokens = 2 * kLongestInput;
   }
@@ -113,8 +141,10 @@ std::vector<SmallMachine> SmallWorld::machines_of(const SmallWorldSettings& sett
   for (const SmallModel& model : settings.models) {
     SmallMachine::Sizes sizes = settings.sizes;
     sizes.encodes = is_encoder(model);
+    sizes.has_sources = model.source.has_value();
+    if (model.unfolding) sizes.cells = small_cells(*model.unfolding);
     if (!machines.empty()) sizes.num_disk_pages = 0;
-    if (sizes.encodes) sizes.num_device_pages = sizes.num_host_pages = 0;
+    if (sizes.encodes || !sizes.cells.empty()) sizes.num_device_pages = sizes.num_host_pages = 0;
     machines.emplace_back(sizes, settings.defect);
   }
   return machines;
@@ -155,7 +185,7 @@ std::vector<SmallAction> SmallWorld::actions() const {
     if (client.state == Client::State::kEnded && left_.forgets > 0) may(SmallAction::kForget, i);
     if (!client.is_there()) continue;
     if (left_.cancels > 0) may(SmallAction::kCancel, i);
-    const bool is_stream = !is_encoder(model(setup_->settings.requests[i].model));
+    const bool is_stream = draws(model(setup_->settings.requests[i].model));
     if (left_.pauses > 0 && is_stream && !client.is_paused) may(SmallAction::kPause, i);
     if (client.is_paused) may(SmallAction::kResume, i);
     if (setup_->settings.requests[i].is_guided && client.num_allowed == client.num_tokens)
@@ -263,31 +293,13 @@ void SmallWorld::run(WorkerId id, ModelIndex index, bool is_damaged) {
 
 // A result of the incarnation before is of no account, whatever batch it names.
 void SmallWorld::come_up(WorkerId id) {
-  const SmallMachine::Sizes& sizes = setup_->settings.sizes;
   const Epoch before = machines_.front().worker(id).epoch;
   std::vector<ModelDevice> devices;
   last_epoch_ += 1;
   for (ModelIndex index = 0; index < num_models(); ++index) {
     machines_[index].start(id, last_epoch_);
-    DeviceDescription device{.name = "small",
-                             .page_size = sizes.page_size,
-                             .num_pages = sizes.num_device_pages,
-                             .num_host_pages = sizes.num_host_pages,
-                             .num_slots = sizes.num_slots,
-                             .max_batch_tokens = 4,
-                             .context_length = sizes.num_device_pages * sizes.page_size,
-                             .vocabulary_size = kSmallVocabulary,
-                             .waits_for_masks = setup_->settings.waits_for_masks};
-    if (is_encoder(model(index))) {
-      device.max_batch_tokens = 2 * kLongestInput;
-      device.context_length = kLongestInput;
-      device.cells = {{.name = "encoder_pass",
-                       .state = StateKind::kNone,
-                       .result = ResultKind::kVector,
-                       .vector_size = 2}};
-    }
     devices.push_back(
-        {.description = std::move(device), .can_be_abandoned = setup_->settings.budget.hangs > 0});
+        {.description = device_of(index), .can_be_abandoned = setup_->settings.budget.hangs > 0});
   }
   hand(WorkerReady{.worker = id,
                    .epoch = last_epoch_,
@@ -300,6 +312,31 @@ void SmallWorld::come_up(WorkerId id) {
       late.result.batch_id = queue.front().batch_id;
       hand(late);
     }
+}
+
+DeviceDescription SmallWorld::device_of(ModelIndex index) const {
+  const SmallMachine::Sizes& sizes = setup_->settings.sizes;
+  DeviceDescription device{.name = "small",
+                           .page_size = sizes.page_size,
+                           .num_pages = sizes.num_device_pages,
+                           .num_host_pages = sizes.num_host_pages,
+                           .num_slots = sizes.num_slots,
+                           .max_batch_tokens = SmallMachine::kMaxBatchTokens,
+                           .context_length = sizes.num_device_pages * sizes.page_size,
+                           .vocabulary_size = kSmallVocabulary,
+                           .waits_for_masks = setup_->settings.waits_for_masks};
+  if (is_encoder(model(index))) {
+    device.max_batch_tokens = 2 * kLongestInput;
+    device.context_length = kLongestInput;
+    device.cells = {
+        {.name = "encoder_pass", .state = StateKind::kNone, .result = ResultKind::kVector, .vector_size = 2}};
+  } else if (model(index).source) {
+    device.cells = {{.name = "encoder_pass", .result = ResultKind::kState}, {.name = "decoder_step"}};
+  } else if (model(index).unfolding) {
+    device.num_slots = sizes.num_rows;
+    device.cells = small_cells(*model(index).unfolding);
+  }
+  return device;
 }
 
 // Results that come late are of no account.

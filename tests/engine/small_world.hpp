@@ -29,7 +29,9 @@ struct SmallRequest {
 
 struct SmallModel {
   ModelKind kind = ModelKind::kGenerative;
-  std::chrono::nanoseconds batch_time{0};  // not 0 for all: the models' turns are checked, too
+  std::chrono::nanoseconds batch_time{0};       // not 0 for all: the models' turns are checked, too
+  std::optional<SourceRule> source = {};        // of an encoder-decoder that keeps pages
+  std::optional<UnfoldingRule> unfolding = {};  // of cells that keep rows; its kind follows from the rule
 };
 
 // How often each misfortune may happen.
@@ -110,6 +112,7 @@ class SmallWorld {
     SmallWorldSettings settings;
     std::vector<std::shared_ptr<const AdmissionTicket>> tickets;
     std::vector<std::vector<std::int32_t>> answers;
+    std::vector<std::vector<float>> vectors;
   };
   struct Client {
     enum class State : std::uint8_t {
@@ -134,11 +137,13 @@ class SmallWorld {
   };
 
   static std::shared_ptr<const Setup> prepare(SmallWorldSettings settings);
+  static SmallGraphAnswer answer_of(const SmallRequest& request, const SmallModel& model);
   static std::vector<ModelCoreOptions> options_of(const SmallWorldSettings& settings);
   static std::vector<SmallMachine> machines_of(const SmallWorldSettings& settings);
   void hand(const Event& event);
   void act_for_client(SmallAction action);
   void come_up(WorkerId worker);
+  DeviceDescription device_of(ModelIndex model) const;
   void run(WorkerId worker, ModelIndex model, bool is_damaged);
   void die(SmallAction action);
   void hang(SmallAction action);

@@ -105,8 +105,7 @@ void SmallWorld::take(Client& client, std::size_t request, const NewToken& token
 void SmallWorld::take(Client& client, std::size_t request, const Encoded& encoded) {
   const std::string who = "request " + std::to_string(request) + ": ";
   if (client.state != Client::State::kRunning) violate(who + "a vector while it does not run");
-  if (encoded.vector != small_vector(setup_->settings.requests[request].prompt))
-    violate(who + "a wrong vector");
+  if (encoded.vector != setup_->vectors[request]) violate(who + "a wrong vector");
   client.state = Client::State::kEnded;
 }
 
@@ -201,6 +200,8 @@ void SmallWorld::check() {
     if (!machines_[index].violation.empty()) violate(machines_[index].violation);
     if (const EngineCore* core = cores_.generator(index); core && !core->pages().is_consistent())
       violate("the page map is not consistent");
+    if (const CellCore* core = cores_.cells(index); core && !core->is_consistent())
+      violate("a row is lost, or has two owners");
   }
   for (WorkerId id = 0; id < num_workers(); ++id) check_worker(id);
   std::vector<std::size_t> num_running(num_models());
@@ -215,9 +216,12 @@ void SmallWorld::check() {
     if (core && (sequence && sequence->phase == Sequence::Phase::kRunning) != is_running)
       violate("core and client disagree on whether request " + std::to_string(i) + " runs");
   }
-  for (ModelIndex index = 0; index < num_models(); ++index)
+  for (ModelIndex index = 0; index < num_models(); ++index) {
     if (const EncoderCore* core = cores_.encoder(index); core && core->num_running() != num_running[index])
       violate("core and clients disagree on which inputs are in a batch");
+    if (const CellCore* core = cores_.cells(index); core && core->num_running() != num_running[index])
+      violate("core and clients disagree on which graphs run");
+  }
 }
 
 void SmallWorld::check_worker(WorkerId id) {
@@ -257,10 +261,14 @@ void SmallWorld::check_pages(WorkerId id, ModelIndex index) {
 void SmallWorld::poison() {
   for (ModelIndex index = 0; index < num_models(); ++index) {
     const EngineCore* const core = cores_.generator(index);
-    for (WorkerId id = 0; id < num_workers() && core; ++id)
-      if (machines_[index].worker(id).is_up)
+    const CellCore* const cells = cores_.cells(index);
+    for (WorkerId id = 0; id < num_workers(); ++id) {
+      if (!machines_[index].worker(id).is_up) continue;
+      if (core)
         machines_[index].poison(id, Fingerprint::free_pages(*core, id),
                                 Fingerprint::pending_copies(*core, id));
+      if (cells) machines_[index].poison_rows(id, Fingerprint::free_rows(*cells, id));
+    }
   }
 }
 
@@ -290,6 +298,8 @@ std::uint64_t SmallWorld::fingerprint(ModelIndex index) const {
   Fingerprint print;
   if (const EngineCore* core = cores_.generator(index)) {
     print.add_core(*core);
+  } else if (const CellCore* cells = cores_.cells(index)) {
+    print.add_core(*cells);
   } else {
     print.add_core(*cores_.encoder(index));
   }
@@ -300,11 +310,16 @@ std::uint64_t SmallWorld::fingerprint(ModelIndex index) const {
     print.add(worker.is_up);
     print.add_tokens(worker.rows);
     print.add_tokens(worker.slots);
+    print.add_tokens(worker.pool.states);
+    print.add_tokens(worker.pool.drawn);
     print.add(worker.queue.size());
     for (const SubmitBatch& command : worker.queue) {
       const Batch& batch = *command.batch;
       print.add_copies(batch.copies);
+      print.add(batch.cell);
       print.add_tokens(batch.token_ids);
+      print.add(batch.input_rows.size());
+      for (const SlotId row : batch.input_rows) print.add(row);
       print.add(batch.page_table.size());
       for (const PageId page : batch.page_table) print.add(page);
       for (const auto& slot : batch.awaited_masks) {
@@ -316,6 +331,7 @@ std::uint64_t SmallWorld::fingerprint(ModelIndex index) const {
         print.add(slice.allowed.size());
         print.add(std::uint64_t{slice.slot} << 32U | slice.num_tokens);
         print.add(std::uint64_t{slice.context_length} << 32U | slice.first_page);
+        print.add(std::uint64_t{slice.source_tokens} << 32U | slice.num_inputs);
         print.add(std::uint64_t{slice.num_pages} << 2U | std::uint64_t{slice.input_from_slot} << 1U |
                   std::uint64_t{slice.sample});
       }

@@ -28,7 +28,14 @@ std::vector<SmallRequest> three_requests() {
 
 using std::chrono::microseconds;
 
-constexpr SmallModel kChat{}, kEncoder{.kind = ModelKind::kEmbedding};
+const SmallModel kChat{}, kEncoder{.kind = ModelKind::kEmbedding};
+const SmallModel kTranslator{
+    .source = SourceRule{.source_end = 9, .answer_begins = {5}, .max_source = 4, .max_answer = 8}};
+const SmallModel kCells{.unfolding = UnfoldingRule{}};
+const SmallModel kCellTranslator{
+    .unfolding = UnfoldingRule{.kind = UnfoldingKind::kEncodeDecode, .decoder_start = 5, .attends = true}};
+const SmallModel kTrees{.kind = ModelKind::kEmbedding,
+                        .unfolding = UnfoldingRule{.kind = UnfoldingKind::kTree, .max_children = 2}};
 
 // Two chats of model 0 and two inputs of model 1, which fit into one batch.
 std::vector<SmallRequest> chats_and_inputs() {
@@ -36,6 +43,13 @@ std::vector<SmallRequest> chats_and_inputs() {
           {.prompt = {1, 2, 3, 4, 5}, .max_tokens = 2, .flow = "b"},
           {.prompt = {7, 8}, .flow = "a", .model = 1},
           {.prompt = {9, 10, 11}, .flow = "b", .model = 1}};
+}
+
+// The same source twice, and a longer one that begins like it.
+std::vector<SmallRequest> three_sources() {
+  return {{.prompt = {1, 2}, .max_tokens = 3, .flow = "a", .ends_early = true},
+          {.prompt = {1, 2}, .max_tokens = 2, .flow = "b"},
+          {.prompt = {1, 2, 3}, .max_tokens = 2, .flow = "a"}};
 }
 
 enum class Extent { kUpToTheLimit, kWhole };
@@ -170,6 +184,93 @@ TEST_CASE("small worlds: an encoder alone, each order wholly") {
                       100'000, Extent::kWhole);
 }
 
+TEST_CASE("small worlds: an encoder-decoder on a worker that dies, each order wholly") {
+  auto requests = three_sources();
+  requests.erase(requests.begin());
+  expect_no_violation({.name = "two sources",
+                       .sizes = {.num_workers = 1},
+                       .requests = requests,
+                       .budget = {.deaths = 1, .cancels = 1, .pauses = 1},
+                       .models = {kTranslator}},
+                      300'000, Extent::kWhole);
+}
+
+TEST_CASE("small worlds: an encoder-decoder on two workers that die, with loads that fail") {
+  expect_no_violation(
+      {.name = "three sources",
+       .sizes = {},
+       .requests = three_sources(),
+       .budget = {.deaths = 2, .cancels = 1, .pauses = 1, .damaged_loads = 1, .long_waits = 1},
+       .models = {kTranslator}},
+      40'000);
+}
+
+TEST_CASE("small worlds: an encoder-decoder beside a chat model, on workers that die and hang") {
+  expect_no_violation({.name = "encoder-decoder and chat model",
+                       .sizes = {.num_host_pages = 2},
+                       .requests = {{.prompt = {1, 2}, .max_tokens = 2, .flow = "a"},
+                                    {.prompt = {1, 2}, .max_tokens = 2, .flow = "b"},
+                                    {.prompt = {1, 2, 3}, .max_tokens = 2, .flow = "a", .model = 1}},
+                       .budget = {.deaths = 2, .cancels = 1, .pauses = 1, .hangs = 1},
+                       .models = {kTranslator, kChat}},
+                      40'000);
+}
+
+TEST_CASE("small worlds: recurrent cells on a worker that dies, each order wholly") {
+  expect_no_violation({.name = "recurrent cells",
+                       .sizes = {.num_workers = 1},
+                       .requests = {{.prompt = {1, 2}, .max_tokens = 3, .flow = "a", .ends_early = true},
+                                    {.prompt = {1, 2, 3}, .max_tokens = 2, .flow = "b"}},
+                       .budget = {.deaths = 1, .cancels = 1, .pauses = 1},
+                       .models = {kCells}},
+                      300'000, Extent::kWhole);
+}
+
+TEST_CASE("small worlds: recurrent encoders and decoders that want more rows than there are") {
+  expect_no_violation({.name = "recurrent encoder and decoder",
+                       .sizes = {.num_slots = 3},
+                       .requests = three_sources(),
+                       .budget = {.deaths = 2, .cancels = 1, .pauses = 1, .long_waits = 1, .hangs = 1},
+                       .models = {kCellTranslator}},
+                      40'000);
+}
+
+TEST_CASE("small worlds: trees on two workers that die") {
+  expect_no_violation({.name = "trees",
+                       .sizes = {.num_slots = 3},
+                       .requests = {{.prompt = {1, 2, 3}, .flow = "a"},
+                                    {.prompt = {1, 2, 3, 4}, .flow = "b"},
+                                    {.prompt = {7}, .flow = "a"}},
+                       .budget = {.deaths = 2, .cancels = 1, .hangs = 1},
+                       .models = {kTrees}},
+                      40'000);
+}
+
+TEST_CASE("small worlds: recurrent cells beside a chat model and an encoder") {
+  expect_no_violation({.name = "cells, chat model and encoder",
+                       .sizes = {.num_host_pages = 0},
+                       .requests = {{.prompt = {1, 2, 3}, .max_tokens = 2, .flow = "a"},
+                                    {.prompt = {1, 2}, .max_tokens = 3, .flow = "b"},
+                                    {.prompt = {1, 2}, .max_tokens = 2, .flow = "a", .model = 1},
+                                    {.prompt = {7, 8}, .flow = "b", .model = 2}},
+                       .budget = {.deaths = 2, .cancels = 1, .pauses = 1},
+                       .models = {kCells, kChat, kEncoder}},
+                      40'000);
+}
+
+TEST_CASE("small worlds: a graph or a source that kills workers is found, and no other one is blamed") {
+  for (const SmallModel& model : {kTranslator, kCellTranslator}) {
+    auto requests = three_sources();
+    requests[1].kills = true;
+    expect_no_violation({.name = model.source ? "a source that kills" : "a graph that kills",
+                         .sizes = {.num_slots = 3, .num_host_pages = 0},
+                         .requests = requests,
+                         .budget = {.cancels = 1},
+                         .models = {model}},
+                        20'000);
+  }
+}
+
 TEST_CASE(
     "small worlds: a request that kills workers is found, whichever model's, and no other one is blamed") {
   for (const bool is_input : {false, true}) {
@@ -242,6 +343,19 @@ TEST_CASE("small worlds: a device that drops a copy is found out by a wrong toke
   MESSAGE(found.report());
   CHECK_FALSE(found.violation.empty());
   CHECK(found.path.size() < 12);
+}
+
+TEST_CASE("small worlds: a device that loses rows of state is found out by what reads them, in few steps") {
+  const Exploration found = explore({.name = "loses rows",
+                                     .sizes = {.num_workers = 1},
+                                     .requests = three_sources(),
+                                     .budget = {},
+                                     .models = {kCellTranslator},
+                                     .defect = SmallMachine::Defect::kLosesRows},
+                                    {.max_states = 10'000, .drain_every = 0});
+  MESSAGE(found.report());
+  CHECK(found.violation == "sequence 1 reads a row that was never written");
+  CHECK(found.path.size() < 6);
 }
 
 TEST_CASE("small worlds: a device that says nothing is found out by a request that never ends") {
