@@ -54,6 +54,7 @@ class Scenario {
   SimSettings draw_settings();
   std::uint32_t draw_num_workers() const;
   void draw_encoder(SimSettings& settings) const;
+  void draw_second_chat(SimSettings& settings) const;
   void draw_reservation(ServingSettings& serving) const;
   void live_before(const SimSettings& settings);
   void plan_faults();
@@ -69,6 +70,7 @@ class Scenario {
   void draw_sampling(GenerationRequest& request);
   void draw_form(GenerationRequest& request);
   void draw_flow(GenerationRequest& request);
+  void draw_model(GenerationRequest& request) const;
   std::string draw_prompt();
   std::string draw_known_prompt();
   bool is_poisonous(const Batch& batch) const;
@@ -179,6 +181,7 @@ SimSettings Scenario::draw_settings() {
     if (chance(30))
       settings.fails_to_start = [first = between(1, 3)](std::uint64_t number) { return number >= first; };
   }
+  draw_second_chat(settings);
   return settings;
 }
 
@@ -200,6 +203,19 @@ void Scenario::draw_encoder(SimSettings& settings) const {
   settings.encoder->token_time = std::chrono::nanoseconds(random() % 4000);
   settings.encoder->description.num_slots = 1 + static_cast<std::uint32_t>(random() % 8);
   settings.options.serving.itl_factor = random() % 2 == 0 ? 0.0 : 2.5;
+}
+
+// From a number of its own, too. A quarter of the runs have two chat models, with other times, slots and
+// host pages: a prompt that one of them can serve the other can, too.
+void Scenario::draw_second_chat(SimSettings& settings) const {
+  std::mt19937_64 random(seed_ ^ 0x6368617462657369ULL);
+  if (random() % 4 != 0) return;
+  SimDeviceSettings& second = settings.second_chat.emplace(settings.device);
+  second.is_second = true;
+  second.batch_time = microseconds(20 + random() % 2000);
+  second.description.num_slots = 1 + static_cast<std::uint32_t>(random() % 8);
+  second.description.num_host_pages = random() % 2 == 0 ? 0 : 1 + static_cast<std::uint32_t>(random() % 60);
+  if (!settings.encoder) settings.options.serving.itl_factor = random() % 2 == 0 ? 0.0 : 2.5;
 }
 
 // From a number of its own, too. Half of the runs set memory aside for answers, or take the
@@ -407,6 +423,7 @@ GenerationRequest Scenario::draw_request() {
   draw_sampling(request);
   draw_form(request);
   draw_flow(request);
+  draw_model(request);
   if (chance(20)) {
     request.prompt = TokenPrompt{ByteTokenizer().encode(prompt)};
   } else {
@@ -439,6 +456,13 @@ void Scenario::draw_flow(GenerationRequest& request) {
   if (seed_ % 3 != 0) return;
   std::mt19937_64 random(seed_ * 1000 + num_requests_drawn_);
   request.flow = std::string(1, static_cast<char>('a' + std::min(random() % 3, random() % 3)));
+}
+
+// From numbers of their own, too. Half of the requests are another chat model's, where there are two.
+void Scenario::draw_model(GenerationRequest& request) const {
+  const SimSettings& settings = world_->engine_settings();
+  std::mt19937_64 random(seed_ * 1000 + num_requests_drawn_ + 700);
+  if (settings.second_chat && random() % 2 == 0) request.model = settings.second_chat_index();
 }
 
 std::string Scenario::draw_prompt() {
@@ -488,6 +512,12 @@ ScenarioResult Scenario::run() {
   result.num_left_in_read = world_->devices().num_left_in_read;
   result.num_read = static_cast<std::uint64_t>(world_->metric("troupe_kv_pages_read_total"));
   result.num_died_beside_full = num_died_beside_full_;
+  const SimSettings& settings = world_->engine_settings();
+  for (const auto& client : clients_) {
+    if (!settings.second_chat || !client->finished()) continue;
+    const bool is_second = client->plan().request.model == settings.second_chat_index();
+    (is_second ? result.num_second_answers : result.num_first_answers) += 1;
+  }
   for (const auto& client : embedders_) {
     result.num_inputs += client->num_inputs();
     result.num_vectors += client->has_vectors() ? client->num_inputs() : 0;
@@ -510,9 +540,14 @@ void Scenario::check_moment() {
     for (std::size_t i = 0; i < client->num_inputs() && client->has_ended(); ++i)
       world_->devices().ended.insert(client->id() + i);
   if (world_->engine().status().state == EngineState::kFailed) return;
-  if (!world_->pages().is_consistent()) violate("pages are inconsistent");
-  const PageCounts counts = world_->pages().counts();
-  if (counts.free + counts.cached + counts.running != counts.total) violate("pages are lost");
+  const ModelCores& cores = world_->scheduler().cores();
+  for (ModelIndex model = 0; model < cores.num_models(); ++model) {
+    const EngineCore* const core = cores.generator(model);
+    if (!core) continue;
+    if (!core->pages().is_consistent()) violate("pages are inconsistent");
+    const PageCounts counts = core->pages().counts();
+    if (counts.free + counts.cached + counts.running != counts.total) violate("pages are lost");
+  }
 }
 
 void Scenario::check_end(bool was_in_time) {
@@ -549,11 +584,13 @@ void Scenario::check_end(bool was_in_time) {
   }
   if (may_hang_) return;
   if (world_->scheduler().num_sequences() > 0) violate("sequences are left in the scheduler");
-  if (world_->pages().counts().running > 0) violate("pages are held by nobody");
+  if (world_->scheduler().cores().page_counts().running > 0) violate("pages are held by nobody");
   if (environment.board->pages_running != 0) violate("pages are shown as held");
   // One of several that died too often is done without.
   const std::size_t num_alive = world_->devices().alive.size();
   if (num_alive != num_workers && (!may_fail_ || num_alive == 0)) violate("a worker is missing");
+  if (world_->engine_settings().second_chat && world_->devices().second_chats.size() != num_alive)
+    violate("a worker lacks the device of a model");
   if (environment.board->num_workers_up != num_alive) violate("workers are shown that are not up");
   // Scheduler, cache tier, encoder with a thread a lane, supervisor, workers; a predictor, if one is asked.
   const std::size_t num_predictors = environment.options.serving.foresees_lengths() ? 1 : 0;

@@ -27,6 +27,8 @@ struct ScenarioResult {
   // Of the runs with a second model, which encodes:
   std::uint64_t num_inputs = 0, num_vectors = 0;  // asked for, given
   std::uint64_t num_died_beside_full = 0;         // workers, while another one had all that it may
+  // Of the runs with two chat models: answers of each that came to their end.
+  std::uint64_t num_first_answers = 0, num_second_answers = 0;
 };
 
 ScenarioResult run_scenario(std::uint64_t seed);

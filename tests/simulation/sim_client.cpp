@@ -8,8 +8,11 @@
 namespace troupe::sim {
 
 SimClient::SimClient(SimWorld& world, ClientPlan plan) : world_(world), plan_(std::move(plan)) {
-  if (!plan_.is_refused)
-    expected_ = expected_answer(plan_.request, world_.engine_settings().device.description);
+  if (plan_.is_refused) return;
+  const SimDeviceSettings& device = world_.engine_settings().chat(plan_.request.model);
+  GenerationRequest heard = plan_.request;
+  if (device.is_second) heard.sampling.seed += kSecondDialect;
+  expected_ = expected_answer(heard, device.description);
 }
 
 void SimClient::start() {

@@ -64,9 +64,11 @@ SimDevice::SimDevice(SimDeviceSettings settings, std::shared_ptr<SimDevices> sha
              std::vector<std::int32_t>(settings_.description.page_size, kUnwritten)),
       slots_(settings_.description.num_slots, kUnwritten),
       recent_(settings_.description.num_slots) {
-  shared_->num_devices += 1;
-  shared_->busy_until[worker_] = TimePoint{};
-  if (!shared_->alive.emplace(worker_, this).second)
+  if (!settings_.is_second) {
+    shared_->num_devices += 1;
+    shared_->busy_until[worker_] = TimePoint{};
+  }
+  if (!siblings().emplace(worker_, this).second)
     shared_->violations.push_back("two devices of a worker at once");
 }
 
@@ -83,7 +85,7 @@ SimDevices::Begun SimDevices::begin(WorkerId worker, const Batch& batch, std::ch
   return {.fault = fault, .done = busy};
 }
 
-SimDevice::~SimDevice() { shared_->alive.erase(worker_); }
+SimDevice::~SimDevice() { siblings().erase(worker_); }
 
 Ticket SimDevice::submit(std::shared_ptr<const Program>, std::shared_ptr<const Batch> batch) {
   check(*batch);
@@ -181,7 +183,8 @@ BatchResult SimDevice::collect(Ticket ticket) {
 }
 
 void SimDevice::move(const Batch& batch, BatchResult& result) {
-  shared_->host_pages.resize(settings_.description.num_host_pages);
+  auto& host_pages = settings_.is_second ? shared_->second_host_pages : shared_->host_pages;
+  host_pages.resize(settings_.description.num_host_pages);
   for (const PageCopy& move : batch.copies) {
     auto& page = pages_.at(move.device_page);
     if (move.is_within()) {
@@ -189,7 +192,7 @@ void SimDevice::move(const Batch& batch, BatchResult& result) {
       page = pages_.at(move.from_page);
       continue;
     }
-    auto& host = shared_->host_pages.at(move.host_page);
+    auto& host = host_pages.at(move.host_page);
     if (move.is_store()) {
       shared_->num_stores += 1;
       const bool is_void = std::find(page.begin(), page.end(), kVoid) != page.end();
@@ -251,8 +254,9 @@ std::int32_t SimDevice::execute(const Batch& batch, std::size_t index, std::size
     }
     allowed = *mask;
   }
+  const std::uint64_t seed = slice.sampling.seed + (settings_.is_second ? kSecondDialect : 0);
   slots_[slice.slot] =
-      sim_token(tokens, slice.sampling.seed, slice.suppressed,
+      sim_token(tokens, seed, slice.suppressed,
                 slice.sampling.has_penalties() ? counts_of(batch, slice) : SimCounts{}, allowed);
   recent_[slice.slot][tokens.size() % kRecentTokens] = slots_[slice.slot];
   return slots_[slice.slot];

@@ -40,7 +40,11 @@ struct SimDeviceSettings {
   std::chrono::nanoseconds token_time{2'000};
   bool is_polled = false;  // otherwise it calls its listener
   bool can_be_abandoned = false;
+  bool is_second = false;  // of a second chat model, which has pages of its own and other answers
 };
+
+// Added to the seed of what a second chat model is asked: it goes on otherwise than the first.
+inline constexpr std::uint64_t kSecondDialect = 1'000'003;
 
 class SimDevice;
 class SimEncoder;
@@ -66,6 +70,7 @@ struct SimDevices {
   std::map<std::uint64_t, WorkerId> ran_on;                       // sequences: the worker that had them last
   std::uint64_t num_moved = 0;                                    // to another worker
   std::map<WorkerId, SimDevice*> alive;                           // never more than one of a worker
+  std::map<WorkerId, SimDevice*> second_chats;                    // so, too, of a second chat model
   std::map<WorkerId, SimEncoder*> encoders;                       // alive, of a second model
   std::map<std::pair<WorkerId, UnfoldingKind>, SimCells*> cells;  // so, too, of models of cells
   // Devices of one worker share its cores: a batch begins when the one before it ends,
@@ -73,7 +78,8 @@ struct SimDevices {
   std::map<WorkerId, TimePoint> busy_until;
   std::set<std::uint64_t> ended;  // sequences that must not be seen again
   std::vector<std::string> violations;
-  std::vector<HostPage> host_pages;  // of all workers, and outlive their devices
+  std::vector<HostPage> host_pages;         // of all workers, and outlive their devices
+  std::vector<HostPage> second_host_pages;  // so, too, of a second chat model
   // Asked for every load: is what is there damaged?
   std::function<bool()> choose_damage;
   // Asked for every mask that a batch awaits and that is there: did it come too late?
@@ -129,6 +135,7 @@ class SimDevice final : public Device {
     Fault fault = Fault::kNone;
   };
 
+  auto& siblings() { return settings_.is_second ? shared_->second_chats : shared_->alive; }
   void check(const Batch& batch);
   void move(const Batch& batch, BatchResult& result);
   bool reads_void(const Batch& batch, const SequenceSlice& slice) const;

@@ -84,6 +84,13 @@ SimWorld::SimWorld(SimSettings settings)
                             return std::make_unique<SimEncoder>(*settings_.encoder, devices_, worker);
                           }});
   }
+  if (settings_.second_chat) {
+    ServedModel second = byte_model();
+    second.name = "second";
+    models.push_back({.served = std::move(second), .make_device = [this](WorkerId worker) {
+                        return std::make_unique<SimDevice>(*settings_.second_chat, devices_, worker);
+                      }});
+  }
   for (const SimCellSettings& cells : settings_.cells)
     models.push_back({.served = cell_model(cells), .make_device = [this, &cells](WorkerId worker) {
                         return std::make_unique<SimCells>(cells, devices_, worker);
@@ -156,6 +163,8 @@ TimePoint SimWorld::next_event() const {
   const auto& timers = coordinator().clock().schedule();
   if (!timers.empty()) next = std::min(next, timers.begin()->first);
   for (const auto& [worker, device] : devices_->alive) next = std::min(next, device->next_completion());
+  for (const auto& [worker, device] : devices_->second_chats)
+    next = std::min(next, device->next_completion());
   for (const auto& [worker, encoder] : devices_->encoders) next = std::min(next, encoder->next_completion());
   for (const auto& [place, cells] : devices_->cells) next = std::min(next, cells->next_completion());
   return next;
@@ -167,6 +176,7 @@ bool SimWorld::advance() {
   coordinator().advance_time(std::max(next - now(), std::chrono::steady_clock::duration(0)));
   trace(static_cast<std::uint64_t>(now().time_since_epoch().count()));
   for (const auto& [worker, device] : devices_->alive) device->ring_if_due();
+  for (const auto& [worker, device] : devices_->second_chats) device->ring_if_due();
   for (const auto& [worker, encoder] : devices_->encoders) encoder->ring_if_due();
   for (const auto& [place, cells] : devices_->cells) cells->ring_if_due();
   while (!agenda_.empty() && agenda_.begin()->first <= now()) {

@@ -34,15 +34,21 @@ struct SimSettings {
   std::optional<std::uint64_t> seed;
   SimDeviceSettings device;
   SimDiskSettings disk;
-  std::optional<SimDeviceSettings> encoder;  // of another model, which encodes
-  bool encoder_is_first = false;             // the model's index is 0 then, not 1
-  std::vector<SimCellSettings> cells;        // of the last models, whose cells keep rows; no kind twice
+  std::optional<SimDeviceSettings> encoder;      // of another model, which encodes
+  bool encoder_is_first = false;                 // the model's index is 0 then, not 1
+  std::optional<SimDeviceSettings> second_chat;  // of another chat model, behind these
+  std::vector<SimCellSettings> cells;            // of the last models, whose cells keep rows; no kind twice
   EngineOptions options;
   Tracer* tracer = nullptr;                           // outlives the world
   std::shared_ptr<const ChatTemplate> chat_template;  // null: the model has none
   std::shared_ptr<const Tokenizer> tokenizer;         // null: ByteTokenizer
   // Asked for the n-th device, from 1; true: the factory throws.
   std::function<bool(std::uint64_t)> fails_to_start;
+
+  ModelIndex second_chat_index() const { return encoder ? 2 : 1; }
+  const SimDeviceSettings& chat(ModelIndex model) const {
+    return second_chat && model == second_chat_index() ? *second_chat : device;
+  }
 };
 
 // Defaults that suit tests: small pages, few of them.

@@ -50,6 +50,8 @@ void check_seed(std::uint64_t seed, std::map<std::string, ScenarioResult>& total
   total.num_inputs += result.num_inputs;
   total.num_vectors += result.num_vectors;
   total.num_died_beside_full += result.num_died_beside_full;
+  total.num_first_answers += result.num_first_answers;
+  total.num_second_answers += result.num_second_answers;
 }
 
 // Sequences did go on at other workers.
@@ -64,6 +66,14 @@ void check_encoders(const std::map<std::string, ScenarioResult>& totals) {
   for (const auto& [name, total] : totals) CHECK(total.num_vectors > total.num_inputs / 10);
   CHECK(totals.at("worker death").num_died_beside_full > 0);
   CHECK(totals.at("poison").num_died_beside_full > 0);
+}
+
+// Two chat models answered side by side in every scenario.
+void check_second_chats(const std::map<std::string, ScenarioResult>& totals) {
+  for (const auto& [name, total] : totals) {
+    CHECK(total.num_first_answers > total.num_requests / 20);
+    CHECK(total.num_second_answers > total.num_requests / 20);
+  }
 }
 
 // Batches did await masks in every scenario, and drew without some.
@@ -97,6 +107,7 @@ TEST_CASE("simulation: every invariant holds, whatever the seed") {
       check_departures(totals["returning"]);
       check_workers(totals);
       check_encoders(totals);
+      check_second_chats(totals);
       check_masks(totals);
     }
   }
@@ -107,7 +118,8 @@ TEST_CASE("simulation: every invariant holds, whatever the seed") {
             " late, ", total.num_copies_within, " copied in part, ", total.num_left_in_load, ", ",
             total.num_left_in_store, " and ", total.num_left_in_read, " left in loads, stores and reads, ",
             total.num_vectors, " of ", total.num_inputs, " vectors, ", total.num_died_beside_full,
-            " deaths beside a full worker, ", total.num_steps, " messages");
+            " deaths beside a full worker, ", total.num_first_answers, " and ", total.num_second_answers,
+            " answers of two chat models, ", total.num_steps, " messages");
 }
 
 // The one of the first 100,000 that did not end: two prompts that can't both be kept took
