@@ -372,6 +372,7 @@ AdmissionTicket RequestState::make_ticket(EncodedPrompt prompt) const {
   if (!request.has_seed && request.sampling.seed == 0) ticket.sampling.seed = start_.drawn_seed;
   if (replays_journaled()) ticket.drawn = request.background->tokens;
   ticket.max_tokens = request.max_tokens;
+  ticket.foretold_tokens = request.foretold_tokens;
   ticket.cache_salt = request.cache_salt;
   ticket.cache_quota = request.cache_quota;
   ticket.flow = request.flow;

@@ -119,6 +119,7 @@ ServedModelInfo served_model_info(const LoadedModel& model) {
   }
   info.created = static_cast<std::int64_t>(std::time(nullptr));
   info.context_length = model.context_length;
+  info.hears_lengths = model.options.serving.reservation == ReservationPolicy::kOracle;
   if (model.served.chat_template) {
     const AnswerFormat& format = model.served.chat_template->answer_format();
     info.calls_tools = format.calls.has_value();

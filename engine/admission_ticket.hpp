@@ -45,6 +45,8 @@ struct AdmissionTicket {
   std::shared_ptr<const TokenMask> allowed_first;
   // With a repetition penalty: the prompt's token ids, each once, ascending.
   std::vector<std::int32_t> repeated_prompt;
+  // The client foretells the length of its answer. It ends when it ends: only memory is set aside by it.
+  std::optional<std::uint32_t> foretold_tokens;
   // In a simulation: the answer ends behind so many tokens, as if by an end token.
   std::optional<std::uint32_t> answer_tokens;
   bool scores_prompt = false;  // log-probabilities of the prompt's tokens, too

@@ -21,6 +21,7 @@ void EngineCore::foresee(SequenceIndex index) {
   const AdmissionTicket& ticket = *sequence.ticket;
   sequence.length.max_tokens = sequence.progress.max_total() - sequence.num_prompt;
   if (ticket.answer_tokens) sequence.length.ends_at = std::max(1U, *ticket.answer_tokens);
+  sequence.length.foretold = ticket.foretold_tokens.value_or(ticket.answer_tokens.value_or(0));
   flows_.set_work(sequence.flow, sequence.arrival, work_of(sequence));
   if (!options_.serving.foresees_lengths() || sequence.is_only_scored) return;
   sequence.length.is_awaited = true;
@@ -82,7 +83,8 @@ std::uint32_t EngineCore::expected_answer(const Sequence& sequence, std::uint32_
   const std::uint32_t num_generated = sequence.num_generated();
   switch (options_.serving.reservation) {
     case ReservationPolicy::kOracle:
-      if (length.ends_at != ForeseenLength::kNever) return std::min(length.ends_at, length.max_tokens);
+      // Foretold wrongly it has more already, and ends who knows when.
+      if (length.foretold >= num_generated + 1) return std::min(length.foretold, length.max_tokens);
       break;
     case ReservationPolicy::kPredicted:
       if (length.reserved > 0) return std::clamp(num_generated + 1, length.reserved, length.max_tokens);

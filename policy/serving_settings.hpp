@@ -109,8 +109,8 @@ inline std::span<const Setting<ServingSettings>> serving_table() {
        &S::look_ahead_pages, 0, 64},
       {"scheduler.reservation", "--reservation",
        "memory that is set aside for an answer before it is there: on_demand (none), max (its max_tokens), "
-       "history (as the last answers were), predicted (as long as it is foreseen), oracle (as long as it "
-       "will be, which only simulations know; a server takes it for max)", &S::reservation, 0, 0, {"on_demand", "max", "history", "predicted", "oracle"}},
+       "history (as the last answers were), predicted (as long as it is foreseen), oracle (as long as its "
+       "request foretells in troupe_answer_tokens, as load generators and simulations do; else as max)", &S::reservation, 0, 0, {"on_demand", "max", "history", "predicted", "oracle"}},
       {"scheduler.reserved_percent", "--reserved-percent",
        "the share of answers that is to fit what is predicted for it (50: half)",
        &S::reserved_quantile, 1, 99, {}, Unit::kPercent},

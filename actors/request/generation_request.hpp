@@ -142,6 +142,7 @@ struct GenerationRequest {
   bool has_seed = false;
   std::optional<std::uint32_t> max_tokens;  // absent: up to the context limit
   std::uint32_t min_tokens = 0;
+  std::optional<std::uint32_t> foretold_tokens;  // of the answer, as its client foretells
   std::vector<std::string> stop;
   bool include_stop_in_output = false;
   std::vector<std::int32_t> stop_token_ids;

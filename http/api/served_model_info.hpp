@@ -58,6 +58,7 @@ struct ServedModelInfo {
   // A chat model's template: calls are understood in its answers; it knows reasoning.
   bool calls_tools = false, reasons = false;
   bool switches_reasoning = false;  // so, too: it can be told to reason or not
+  bool hears_lengths = false;       // requests may foretell the lengths of their answers
   ModelFacts facts = {};
 };
 

@@ -13,7 +13,8 @@ namespace troupe {
 
 // kOnDemand: nothing; a newcomer joins while some share of pages stays free.
 // kMax: what the answer may have at most (ORCA). kHistory: as the last answers were.
-// kPredicted: a quantile of what its forecast says. kOracle: what a simulation knows.
+// kPredicted: a quantile of what its forecast says. kOracle: what its client foretells, or a
+// simulation knows.
 enum class ReservationPolicy : std::uint8_t { kOnDemand, kMax, kHistory, kPredicted, kOracle };
 
 // The length of one answer, in tokens, as far as it is known ahead.
@@ -21,6 +22,7 @@ struct ForeseenLength {
   static constexpr std::uint32_t kNever = std::numeric_limits<std::uint32_t>::max();
   std::uint32_t max_tokens = 0;      // that it may have
   std::uint32_t ends_at = kNever;    // its client knows so, and wants it
+  std::uint32_t foretold = 0;        // its client says so; 0: it does not
   std::uint32_t likely = 0;          // half are longer; 0: there is no forecast
   std::uint32_t reserved = 0;        // so, too, under kPredicted
   std::uint32_t report_at = kNever;  // it has so many: it nears its reservation's end

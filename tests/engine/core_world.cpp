@@ -135,6 +135,15 @@ SequenceId CoreWorld::admit_known(std::vector<std::int32_t> prompt, std::uint32_
   return admit(std::move(ticket));
 }
 
+SequenceId CoreWorld::admit_foretold(std::vector<std::int32_t> prompt, std::uint32_t max_tokens,
+                                     std::uint32_t foretold_tokens) {
+  AdmissionTicket ticket;
+  ticket.prompt = std::move(prompt);
+  ticket.max_tokens = max_tokens;
+  ticket.foretold_tokens = foretold_tokens;
+  return admit(std::move(ticket));
+}
+
 void CoreWorld::forecast(SequenceId id, std::uint32_t reserved_tokens, std::uint32_t likely_tokens) {
   hand(LengthForecast{
       .answers = {{.sequence = id, .reserved_tokens = reserved_tokens, .likely_tokens = likely_tokens}}});

@@ -49,6 +49,9 @@ class CoreWorld {
   // Its client knows the length of its answer.
   SequenceId admit_known(std::vector<std::int32_t> prompt, std::uint32_t max_tokens,
                          std::uint32_t answer_tokens);
+  // Its client foretells that length, and the answer goes on to max_tokens.
+  SequenceId admit_foretold(std::vector<std::int32_t> prompt, std::uint32_t max_tokens,
+                            std::uint32_t foretold_tokens);
   void forecast(SequenceId id, std::uint32_t reserved_tokens, std::uint32_t likely_tokens = 1);
   // A mask of one token for the sequence's next one.
   void allow(SequenceId id, std::uint32_t num_generated);

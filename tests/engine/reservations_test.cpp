@@ -80,6 +80,16 @@ TEST_CASE("reservations: an answer whose client knows its length ends there, and
   }
 }
 
+TEST_CASE("reservations: as many join as foretell that they fit, and an answer foretold too short is whole") {
+  CoreWorld world = world_of(ReservationPolicy::kOracle);
+  std::vector<SequenceId> all;
+  for (std::int32_t i = 0; i < 4; ++i) all.push_back(world.admit_foretold(counting(1 + 20 * i, 5), 40, 6));
+  for (const auto id : all) CHECK(runs(world, id));
+  world.finish_all();
+  for (const auto id : all) CHECK(world.answer(id).tokens == counting(100, 40));
+  CHECK(world.core().pages().counts().running == 0);
+}
+
 TEST_CASE("reservations: by history more join as answers turn out short") {
   CoreWorld world = world_of(ReservationPolicy::kHistory);
   const auto num_at_once = [&world] {

@@ -46,6 +46,7 @@ constexpr std::array kGenerating = {
                  R"("continuous_usage_stats":{"type":"boolean"},"resumable":{"type":"boolean"}}})"},
     RequestField{"grammar", kText},
     RequestField{"regex", kText},
+    RequestField{"troupe_answer_tokens", kTokenCount},
     RequestField{"cache_salt", R"({"type":"string","minLength":1,"maxLength":128,"pattern":"^[!-~]+$"})"},
 };
 

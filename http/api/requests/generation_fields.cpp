@@ -101,6 +101,15 @@ void read_cache_salt(FieldReader& fields, GenerationRequest& request) {
   request.cache_salt = *salt;
 }
 
+// A load generator's, which knows how long the answer will be.
+void read_foretold_length(FieldReader& fields, const ServedModelInfo& model, GenerationRequest& request) {
+  const auto foretold = fields.integer("troupe_answer_tokens", 1, kMost);
+  if (!foretold) return;
+  if (!model.hears_lengths)
+    return fields.fail("troupe_answer_tokens", " is for servers that run with --reservation oracle");
+  request.foretold_tokens = static_cast<std::uint32_t>(*foretold);
+}
+
 void read_streaming(FieldReader& fields, ApiRequest& request) {
   request.stream = fields.boolean("stream").value_or(false);
   const auto* value = fields.find("stream_options");
@@ -152,6 +161,7 @@ void read_common_fields(FieldReader& fields, const ParseSettings& settings, ApiR
   read_streaming(fields, request);
   read_choices(fields, settings.limits, request);
   read_cache_salt(fields, generation);
+  read_foretold_length(fields, settings.model, generation);
   generation.ignore_eos = fields.boolean("ignore_eos").value_or(false);
   generation.include_stop_in_output = fields.boolean("include_stop_str_in_output").value_or(false);
   read_output_form(fields, request);

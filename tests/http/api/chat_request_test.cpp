@@ -197,6 +197,25 @@ TEST_CASE("chat request: a cache salt is printable, without spaces and not too l
   }
 }
 
+TEST_CASE(
+    "chat request: the length of an answer is foretold to those servers only that set memory aside by it") {
+  CHECK(refused(R"("troupe_answer_tokens":7)").field == "troupe_answer_tokens");
+  ServedModelInfo model = test::demo_model();
+  model.hears_lengths = true;
+  const auto parsed = [&](const std::string& value) {
+    return parse_chat_request("{" + std::string(kMessages) + ",\"troupe_answer_tokens\":" + value + "}",
+                              ServedModels({model}), Limits{});
+  };
+  const auto request = parsed("7");
+  REQUIRE(std::holds_alternative<ApiRequest>(request));
+  CHECK(std::get<ApiRequest>(request).generation.foretold_tokens == 7U);
+  for (const std::string bad : {"0", "-1", "1.5", "\"7\""}) {
+    CAPTURE(bad);
+    CHECK(std::holds_alternative<ApiError>(parsed(bad)));
+  }
+  CHECK_FALSE(accepted("").generation.foretold_tokens);
+}
+
 TEST_CASE("chat request: another model is not found, and its name does not flood the answer") {
   CHECK(std::get<ChatPrompt>(accepted("\"model\":\"demo\"").generation.prompt).messages.size() == 1);
   for (const std::string& name :

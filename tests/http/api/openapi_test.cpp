@@ -33,7 +33,9 @@ constexpr const char* kChatBody = R"({"messages":[{"role":"user","content":"hi"}
 ServedModels models() {
   ServedModelInfo embedding = embedding_model();
   embedding.prompts.texts["query"] = "query: ";
-  return ServedModels({demo_model(), embedding, ranking_model(), mood_model()});
+  ServedModelInfo demo = demo_model();
+  demo.hears_lengths = true;
+  return ServedModels({demo, embedding, ranking_model(), mood_model()});
 }
 
 template <typename Request>
