@@ -21,10 +21,11 @@ Dialogue::Dialogue(PlannedConversation plan) : plan_(std::move(plan)) {
 }
 
 std::string Dialogue::next_body(Endpoint endpoint, SamplingFields common, const RequestClass& request_class,
-                                const TurnPrompts& prompts) {
+                                const TurnPrompts& prompts, bool tells_lengths) {
   const auto& turn = planned_turn();
   common.max_tokens = turn.output_tokens > 0 ? turn.output_tokens : request_class.max_tokens;
   common.ignore_eos = request_class.ignore_eos && turn.output_tokens > 0;
+  if (tells_lengths) common.foretold_tokens = common.ignore_eos ? turn.output_tokens : turn.answer_tokens;
   if (prompts.ids) {
     if (endpoint != Endpoint::kCompletions || plan_.turns.size() > 1)
       throw std::runtime_error(

@@ -35,7 +35,7 @@ class Dialogue {
   // The body of the next turn's request; `common` gives model and sampling. To
   // be called once a turn. Throws std::runtime_error if ids can't be had.
   std::string next_body(Endpoint endpoint, SamplingFields common, const RequestClass& request_class,
-                        const TurnPrompts& prompts);
+                        const TurnPrompts& prompts, bool tells_lengths = false);
   // The turn was answered: on to the next one. response_id: the server's name for it, if
   // it keeps conversations.
   void add_answer(std::string text, std::string response_id = {});

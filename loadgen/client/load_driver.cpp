@@ -100,7 +100,8 @@ class LoadDriver {
   void prepare(Session& session) {
     auto& dialogue = session.dialogue;
     const auto& request_class = classes_.at(dialogue.plan().request_class);
-    session.body = dialogue.next_body(settings_.endpoint, settings_.sampling, request_class, prompts_);
+    session.body = dialogue.next_body(settings_.endpoint, settings_.sampling, request_class, prompts_,
+                                      settings_.tells_lengths);
   }
 
   void start_users(SessionPointer first) {

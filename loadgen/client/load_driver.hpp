@@ -27,6 +27,7 @@ struct LoadSettings {
   ClientSettings client;
   Endpoint endpoint = Endpoint::kChat;
   SamplingFields sampling;               // model, streaming, temperature, seed
+  bool tells_lengths = false;            // of answers, as RunOptions
   std::uint32_t num_users = 0;           // closed loop; 0: open loop
   std::chrono::nanoseconds duration{0};  // nothing is sent later; 0: until the plan ends
   // The plan ends because of `duration`, not by itself: even if its last request

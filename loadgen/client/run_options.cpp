@@ -99,6 +99,7 @@ void read_run_options(const toml::table& root, RunOptions& options) {
   options.endpoint = reader.read_choice(
       "endpoint", {"chat", "completions", "responses", "embeddings", "classify"}, options.endpoint);
   reader.read("streams", options.streams);
+  reader.read("tells_lengths", options.tells_lengths);
   options.percentiles = reader.read_choice("percentiles", {"all", "completed"}, options.percentiles);
   reader.read("temperature", options.temperature);
   reader.read("seed", options.seed);
@@ -145,6 +146,7 @@ LiveRunSettings live_settings(const RunOptions& options, const WorkloadSettings&
   load.sampling.model = options.model;
   load.sampling.is_streamed =
       options.streams && load.endpoint != Endpoint::kEmbeddings && load.endpoint != Endpoint::kClassify;
+  load.tells_lengths = options.tells_lengths;
   load.sampling.temperature = options.temperature;
   if (options.temperature > 0) load.sampling.seed = static_cast<std::int64_t>(options.seed);
   load.warm_up = seconds_to_nanoseconds(options.warmup_s);

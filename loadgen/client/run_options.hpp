@@ -22,6 +22,7 @@ struct RunOptions {
   std::string api_key;
   std::string endpoint = "chat";  // or "completions", "responses", "embeddings", "classify"
   bool streams = true;
+  bool tells_lengths = false;  // of answers, where they are known, to a server that sets memory aside by them
   std::string percentiles = "all";  // of latencies: of all requests, or only of those "completed"
   double temperature = 0;
   std::uint64_t seed = 1;

@@ -29,6 +29,7 @@ struct RunFlags {
   std::optional<std::string> url, certificate, model, endpoint, percentiles, cpus, tokenizer, name;
   RateSearchFlags search;
   bool is_insecure = false;
+  bool tells_lengths = false;
   bool is_whole = false;
   bool skips_calibration = false;
   std::string out;
@@ -46,6 +47,9 @@ void add_flags(CLI::App& app, RunFlags& flags) {
   app.add_option("--endpoint", flags.endpoint, "chat, completions, responses, embeddings or classify")
       ->default_str("chat");
   app.add_flag("--no-stream", flags.is_whole, "ask for whole answers");
+  app.add_flag(
+      "--tell-lengths", flags.tells_lengths,
+      "say how long each answer will be, where that is known: of a server with --reservation oracle");
   app.add_option("--temperature", flags.temperature, "of sampling")->default_str("0");
   app.add_option("--percentiles", flags.percentiles,
                  "of latencies: all, where a request that was not completed is longer than any other, or "
@@ -106,6 +110,7 @@ void apply_options(const RunFlags& flags, RunOptions& options) {
   override_with(options.max_error_share, flags.max_error_share);
   if (flags.is_insecure) options.insecure = true;
   if (flags.is_whole) options.streams = false;
+  if (flags.tells_lengths) options.tells_lengths = true;
   if (flags.skips_calibration) options.calibrates = false;
   for (const char* variable : {"OPENAI_API_KEY", "TROUPE_LOADGEN_API_KEY"})
     if (const char* key = std::getenv(variable); key != nullptr && *key != '\0') options.api_key = key;

@@ -83,6 +83,7 @@ ServerConfiguration read_server(const toml::table& table, const std::string& nam
   reader.read("argv", server.argv);
   reader.read("url", server.url);
   reader.read("reset", server.reset);
+  reader.read("tells_lengths", server.tells_lengths);
   const bool has_flags = reader.find("flags") != nullptr;
   reader.read("flags", flags);
   if (const auto* arrivals = reader.find("arrivals")) server.arrivals = read_own_arrivals(*arrivals);

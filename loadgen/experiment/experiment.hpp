@@ -32,6 +32,7 @@ struct ServerConfiguration {
   std::string url;
   std::string reset;  // of `url`: the path that is posted to before each run; empty: none
   std::optional<ArrivalSettings> arrivals;
+  bool tells_lengths = false;  // of answers, as RunOptions
 };
 
 struct Experiment {

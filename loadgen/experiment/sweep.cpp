@@ -213,6 +213,7 @@ class Sweep {
     options.seed = cell.seed;
     options.name = cell.directory.substr(cell.directory.find('-') + 1);
     options.url = server_of(cell).url;
+    options.tells_lengths = options.tells_lengths || server_of(cell).tells_lengths;
     std::optional<ServerProcess> process;
     if (!server_of(cell).argv.empty()) options.url = start(cell, process);
     // A server that stays has seen the words of every run before.

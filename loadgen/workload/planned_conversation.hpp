@@ -29,6 +29,7 @@ struct PlannedTurn {
   std::uint32_t output_tokens = 0;  // 0: until the model ends, at most the class's limit
   std::string text = {};            // empty: synthesized, prompt_tokens long
   std::string answer = {};          // the right one, to be compared; empty: any
+  std::uint32_t answer_tokens = 0;  // of the right one, its end included; 0: not known
   // Simulated replays only: so many leading tokens of the conversation so far
   // are sent again; what a server made of the rest, it did not get back. None: all.
   std::optional<std::uint32_t> kept_history = std::nullopt;

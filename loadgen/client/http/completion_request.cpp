@@ -19,6 +19,7 @@ json common_fields(const SamplingFields& fields) {
     body["ignore_eos"] = true;
     body["min_tokens"] = fields.max_tokens;
   }
+  if (fields.foretold_tokens > 0) body["troupe_answer_tokens"] = fields.foretold_tokens;
   return body;
 }
 

@@ -30,6 +30,8 @@ struct SamplingFields {
   // With ignore_eos exactly this many tokens are asked for, else at most.
   std::uint32_t max_tokens = 256;
   bool ignore_eos = false;
+  // The answer will have so many; only for a server that wants to be told. 0: it is not told.
+  std::uint32_t foretold_tokens = 0;
 };
 
 // Bytes that are no UTF-8 are replaced.

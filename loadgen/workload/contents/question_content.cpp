@@ -53,6 +53,7 @@ std::vector<PlannedTurn> read_turns(const JsonFields& fields, std::string& syste
   turns.back().answer = fields.text("expected");
   if (turns.back().answer.empty())
     throw std::runtime_error(fields.where() + ": 'expected': expected a text, got none");
+  if (fields.has("expected_tokens")) turns.back().answer_tokens = count_in(fields, "expected_tokens");
   return turns;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Questions whose right answers are known, like the demo model's held-out ones:
 // a JSON list of {"category": …, "messages": [{"role": …, "content": …}, …],
-// "expected": …}. The user's messages become turns; what the assistant said
-// between them is the right answer of the turn before.
+// "expected": …, "expected_tokens": …}; the last one may be missing. The user's messages become
+// turns; what the assistant said between them is the right answer of the turn before.
 #pragma once
 
 #include <cstdint>

@@ -48,6 +48,21 @@ TEST_CASE("dialogue: a chat's later turn sends all that was said") {
   CHECK(second["messages"][2]["content"] == "yes");
 }
 
+TEST_CASE("dialogue: lengths that are known are told where they are wanted") {
+  const auto told = [](bool tells_lengths, bool ignore_eos, std::uint32_t output, std::uint32_t answer) {
+    PlannedConversation plan;
+    plan.turns.push_back({.output_tokens = output, .answer_tokens = answer});
+    const auto body = nlohmann::json::parse(
+        Dialogue(std::move(plan))
+            .next_body(Endpoint::kChat, {.model = "m"}, {.ignore_eos = ignore_eos}, kPrompts, tells_lengths));
+    return body.value("troupe_answer_tokens", 0);
+  };
+  CHECK(told(true, true, 30, 0) == 30);   // exactly so many are drawn
+  CHECK(told(true, false, 30, 0) == 0);   // it may end sooner
+  CHECK(told(true, false, 0, 12) == 12);  // the right answer has so many
+  CHECK(told(false, true, 30, 12) == 0);
+}
+
 TEST_CASE("dialogue: an embedding has nothing but its input") {
   Dialogue dialogue(two_turns());
   const auto body = next(dialogue, Endpoint::kEmbeddings);

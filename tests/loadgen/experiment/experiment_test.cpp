@@ -33,6 +33,7 @@ argv = ["/opt/peer", "--listen=127.0.0.1:{port}"]
 name = "there already"
 url = "http://127.0.0.1:9000"
 arrivals = { kind = "constant" }
+tells_lengths = true
 
 [run]
 warmup_s = 2
@@ -86,6 +87,8 @@ TEST_CASE("experiment: all tables are read") {
                                                                "{root}/models/demo"});
   CHECK(experiment.servers[1].argv.front() == "/opt/peer");
   CHECK(experiment.servers[2].url == "http://127.0.0.1:9000");
+  CHECK_FALSE(experiment.servers[1].tells_lengths);
+  CHECK(experiment.servers[2].tells_lengths);
   CHECK(experiment.options.warmup_s == 2);
   CHECK(experiment.workload.duration_s == 10);
   CHECK(experiment.workload.classes.size() == 1);

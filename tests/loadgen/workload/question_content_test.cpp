@@ -45,7 +45,7 @@ TEST_CASE("questions: turns end with the expected answer, and what the assistant
   const TemporaryFile file(R"([{"category": "c", "messages": [
     {"role": "system", "content": "Be kind."},
     {"role": "user", "content": "My name is Ada."}, {"role": "assistant", "content": "Hello Ada."},
-    {"role": "user", "content": "What is my name?"}], "expected": "Ada"}])");
+    {"role": "user", "content": "What is my name?"}], "expected": "Ada", "expected_tokens": 3}])");
   auto settings = questions_in(file.path());
   settings.classes.front().think_time_s = fixed(2);
   settings.max_conversations = 1;
@@ -58,6 +58,8 @@ TEST_CASE("questions: turns end with the expected answer, and what the assistant
   CHECK(plan[0].turns[0].think_time.count() == 0);
   CHECK(plan[0].turns[1].text == "What is my name?");
   CHECK(plan[0].turns[1].answer == "Ada");
+  CHECK(plan[0].turns[1].answer_tokens == 3);
+  CHECK(plan[0].turns[0].answer_tokens == 0);
   CHECK(plan[0].turns[1].think_time == std::chrono::seconds(2));
   CHECK(plan[0].turns[1].output_tokens == 0);  // until the model ends
 }

@@ -32,6 +32,7 @@ json to_json(const PlannedTurn& turn) {
   if (turn.think_time.count() != 0) object["think_ns"] = turn.think_time.count();
   if (!turn.text.empty()) object["text"] = turn.text;
   if (!turn.answer.empty()) object["answer"] = turn.answer;
+  if (turn.answer_tokens > 0) object["answer_tokens"] = turn.answer_tokens;
   if (turn.cancelled_after) object["cancelled_after_ns"] = turn.cancelled_after->count();
   if (turn.stops_reading_after) object["stops_reading_after_ns"] = turn.stops_reading_after->count();
   return object;
@@ -95,6 +96,7 @@ PlannedTurn to_turn(const JsonFields& fields) {
           .output_tokens = count_in(fields, "output_tokens"),
           .text = text_or_empty(fields, "text"),
           .answer = text_or_empty(fields, "answer"),
+          .answer_tokens = fields.has("answer_tokens") ? count_in(fields, "answer_tokens") : 0,
           .cancelled_after = time_in(fields, "cancelled_after_ns"),
           .stops_reading_after = time_in(fields, "stops_reading_after_ns")};
 }
