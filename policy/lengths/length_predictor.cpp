@@ -17,7 +17,7 @@ std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
   return hash ^ (hash >> 29U);
 }
 
-std::array<std::uint64_t, LengthPredictor::kNumStages> keys_of(const LengthQuestion& question) {
+std::array<std::uint64_t, LengthPredictor::kNumKeys> keys_of(const LengthQuestion& question) {
   std::uint64_t tenant = mixed(1, question.tenant.size());
   for (const char letter : question.tenant) tenant = mixed(tenant, static_cast<unsigned char>(letter));
   std::uint64_t beginning = mixed(tenant, 2);
@@ -38,11 +38,13 @@ std::optional<double> pinball_loss(double rank, std::uint32_t guess, SeenLength 
 
 LengthGuess LengthPredictor::foresee(std::uint64_t answer, const LengthQuestion& question) {
   const std::uint32_t most = std::max(1U, question.max_tokens);
-  Awaited awaited{.keys = keys_of(question), .max_tokens = most};
+  Awaited awaited{.keys = keys_of(question),
+                  .max_tokens = most,
+                  .prompt_tokens = static_cast<std::uint32_t>(question.prompt.size())};
   num_questions_ += 1;
-  const auto used = static_cast<std::size_t>(stage());
+  const auto used = static_cast<std::size_t>(best_of(kNumKeys));
   std::uint32_t guess = most, likely = most, likely_used = most;
-  for (std::size_t i = 0; i < kNumStages; ++i) {
+  for (std::size_t i = 0; i < kNumKeys; ++i) {
     const auto found = known_.find(awaited.keys[i]);
     if (found != known_.end()) found->second.last_used = num_questions_;
     if (found != known_.end() && found->second.lengths.size() >= kFewLengths) {
@@ -52,22 +54,46 @@ LengthGuess LengthPredictor::foresee(std::uint64_t answer, const LengthQuestion&
     awaited.guesses[i] = guess;
     if (i == used) likely_used = likely;
   }
-  const double reserved = std::ceil(std::exp(calibration_) * awaited.guesses[used]);
-  awaited.reserved = static_cast<std::uint32_t>(std::clamp(reserved, 1.0, static_cast<double>(most)));
+  awaited.guesses[static_cast<std::size_t>(Stage::kState)] = guess;
+  awaited.reserved = calibrated(awaited.guesses[used], most);
   const LengthGuess result{.reserved = awaited.reserved, .likely = likely_used};
-  if (awaited_.size() < kMostAwaited) awaited_.insert_or_assign(answer, awaited);
+  if (awaited_.size() < kMostAwaited) awaited_.insert_or_assign(answer, std::move(awaited));
   return result;
+}
+
+// The head learns of every state, and is asked from the first ones on: so is it judged.
+std::optional<LengthGuess> LengthPredictor::refine(std::uint64_t answer, std::span<const float> state) {
+  const auto found = awaited_.find(answer);
+  if (found == awaited_.end()) return std::nullopt;
+  Awaited& awaited = found->second;
+  const std::uint32_t most = awaited.max_tokens;
+  auto features = features_.take(state, awaited.prompt_tokens, most);
+  if (!features) return std::nullopt;
+  awaited.features = *std::move(features);
+  if (head_.num_learnt() < kFewStates) return std::nullopt;
+  const std::uint32_t guess = std::clamp(head_.quantile(awaited.features, quantile_), 1U, most);
+  awaited.guesses[static_cast<std::size_t>(Stage::kState)] = guess;
+  if (stage() != Stage::kState) return std::nullopt;
+  awaited.reserved = std::max(awaited.reserved, calibrated(guess, most));
+  return LengthGuess{.reserved = awaited.reserved,
+                     .likely = std::clamp(head_.quantile(awaited.features, kLikely), 1U, most)};
+}
+
+std::uint32_t LengthPredictor::calibrated(std::uint32_t guess, std::uint32_t most) const {
+  const double reserved = std::ceil(std::exp(calibration_) * guess);
+  return static_cast<std::uint32_t>(std::clamp(reserved, 1.0, static_cast<double>(most)));
 }
 
 void LengthPredictor::learn(std::uint64_t answer, SeenLength length) {
   const auto found = awaited_.find(answer);
   if (found == awaited_.end()) return;
-  const Awaited awaited = found->second;
+  const Awaited awaited = std::move(found->second);
   awaited_.erase(found);
   if (length.num_tokens == 0 && !length.is_whole) return;  // it never began
   num_learnt_ += 1;
   judge(awaited, length);
   for (const std::uint64_t key : awaited.keys) add(key, length);
+  if (!awaited.features.empty()) head_.learn(awaited.features, length);
 }
 
 // An answer that reached max_tokens could not have taken more: its length is known.
@@ -104,9 +130,11 @@ void LengthPredictor::add(std::uint64_t key, SeenLength length) {
   known.lengths.add(length);
 }
 
-Stage LengthPredictor::stage() const {
+Stage LengthPredictor::stage() const { return best_of(kNumStages); }
+
+Stage LengthPredictor::best_of(std::size_t num_stages) const {
   std::size_t best = 0;
-  for (std::size_t i = 1; i < kNumStages; ++i)
+  for (std::size_t i = 1; i < num_stages; ++i)
     if (mean_loss(static_cast<Stage>(i)) < mean_loss(static_cast<Stage>(best))) best = i;
   return static_cast<Stage>(best);
 }

@@ -6,8 +6,11 @@
 //   kTenant     of the same tenant
 //   kBeginning  of the same tenant's prompts with the same beginning, which is an
 //               application's system prompt
+//   kState      what the served model's own state says at the end of the prefill
+//               (policy/lengths/hazard_head.hpp), if its device hands it out
 //
-// Each stage guesses for every request; where it has too few answers, as the stage before.
+// Each stage guesses for every request; where it has too few answers, or no state has come,
+// as the stage before.
 // A stage's guesses are used while their pinball loss over the last answers is less than
 // that of all before it, so one that misleads is switched off by what it cost.
 //
@@ -28,8 +31,11 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "policy/lengths/censored_lengths.hpp"
+#include "policy/lengths/hazard_head.hpp"
+#include "policy/lengths/state_features.hpp"
 
 namespace troupe {
 
@@ -48,9 +54,11 @@ struct LengthGuess {
 
 class LengthPredictor {
  public:
-  enum class Stage : std::uint8_t { kEveryone, kTenant, kBeginning };
-  static constexpr std::size_t kNumStages = 3;
+  enum class Stage : std::uint8_t { kEveryone, kTenant, kBeginning, kState };
+  static constexpr std::size_t kNumStages = 4;
+  static constexpr std::size_t kNumKeys = 3;           // of the stages that know a request at its arrival
   static constexpr std::size_t kFewLengths = 8;        // of a key; with fewer it has no guess
+  static constexpr std::size_t kFewStates = 32;        // so, too, for kState
   static constexpr std::size_t kBeginningTokens = 32;  // of a prompt
   static constexpr std::size_t kJudgedAnswers = 500;   // the last ones, by which stages are judged
   static constexpr std::size_t kMostKeys = 1024;       // the one unused for longest goes
@@ -63,6 +71,9 @@ class LengthPredictor {
 
   // `answer` names it until learn() or forget().
   LengthGuess foresee(std::uint64_t answer, const LengthQuestion& question);
+  // At the end of its prefill: the served model's state at the prompt's last token. Nothing: the
+  // guess stays. What is reserved for an answer only grows.
+  std::optional<LengthGuess> refine(std::uint64_t answer, std::span<const float> state);
   // The answer has ended, or was cut off, with so many tokens. Unknown ones are ignored.
   void learn(std::uint64_t answer, SeenLength length);
 
@@ -73,6 +84,7 @@ class LengthPredictor {
   double calibration() const { return calibration_; }
   std::size_t num_awaited() const { return awaited_.size(); }
   std::uint64_t num_learnt() const { return num_learnt_; }
+  std::uint64_t num_states_learnt() const { return head_.num_learnt(); }
 
   // All that was learnt, as text; nullopt: it is not what encode() wrote, or is damaged.
   std::string encode() const;
@@ -85,24 +97,30 @@ class LengthPredictor {
     std::uint64_t last_used = 0;  // count of questions
   };
   struct Awaited {
-    std::array<std::uint64_t, kNumStages> keys = {};
+    std::array<std::uint64_t, kNumKeys> keys = {};
     std::array<std::uint32_t, kNumStages> guesses = {};
-    std::uint32_t reserved = 0, max_tokens = 0;
+    std::uint32_t reserved = 0, max_tokens = 0, prompt_tokens = 0;
+    std::vector<float> features = {};  // empty: no state has come
   };
   struct Judged {
     Losses losses = {};
     bool has_fitted = true;
   };
 
+  Stage best_of(std::size_t num_stages) const;
+  std::uint32_t calibrated(std::uint32_t guess, std::uint32_t most) const;
   void judge(const Awaited& awaited, SeenLength length);
   void add(std::uint64_t key, SeenLength length);
   void add(const Judged& judged);
   bool take_line(std::span<const std::string_view> words);
+  bool take_judged(std::span<const std::string_view> words);
 
   double quantile_;
   double calibration_ = 0;                          // logarithm of the factor
   std::unordered_map<std::uint64_t, Known> known_;  // by key
   std::unordered_map<std::uint64_t, Awaited> awaited_;
+  StateFeatures features_;
+  HazardHead head_{StateFeatures::kSize};
   std::deque<Judged> losses_;
   Losses sums_ = {};  // of losses_
   std::uint64_t num_questions_ = 0, num_learnt_ = 0;

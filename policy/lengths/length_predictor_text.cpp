@@ -2,11 +2,16 @@
 // The predictor as text, and back. A line for each thing that was learnt, and at the end
 // a sum over all in front of it:
 //
-//   troupe-lengths 1
+//   troupe-lengths 2
 //   calibration 0.25
 //   key 9f3c… 12 340+ …            newest last; +: it was cut off
-//   judged 12.5 11.5 3 1           losses by stage, whether it fitted
+//   judged 12.5 11.5 3 2 1         losses by stage, whether it fitted
+//   features 412 0.25 …            if the head has learnt: its features' means and spreads,
+//   head 380 0.5 …                 the answers it has learnt of, and its weights
 //   sum 1234…
+//
+// Version 1 knew no states: its losses of the last stage are those of the one before.
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <map>
@@ -18,7 +23,8 @@
 namespace troupe {
 namespace {
 
-constexpr std::string_view kHead = "troupe-lengths 1";
+constexpr std::string_view kHead = "troupe-lengths 2";
+constexpr std::string_view kOlderHead = "troupe-lengths 1";
 
 std::uint64_t sum_of(std::string_view text) {
   std::uint64_t sum = 0xCBF29CE484222325U;  // FNV-1a
@@ -44,6 +50,21 @@ std::optional<Number> number_in(std::string_view word) {
 std::optional<double> finite_in(std::string_view word) {
   const auto number = number_in<double>(word);
   return number && std::isfinite(*number) ? number : std::nullopt;
+}
+
+void append_all(std::string& text, const std::vector<float>& numbers) {
+  for (const float number : numbers) append(text, number);
+}
+
+std::optional<std::vector<float>> floats_in(std::span<const std::string_view> words) {
+  std::vector<float> numbers;
+  numbers.reserve(words.size());
+  for (const std::string_view word : words) {
+    const auto number = number_in<float>(word);
+    if (!number || !std::isfinite(*number)) return std::nullopt;
+    numbers.push_back(*number);
+  }
+  return numbers;
 }
 
 std::optional<SeenLength> length_in(std::string_view word) {
@@ -89,6 +110,13 @@ std::string LengthPredictor::encode() const {
     for (const double loss : judged.losses) append(text, loss);
     append(text, judged.has_fitted ? 1 : 0);
   }
+  if (head_.num_learnt() > 0) {
+    text += "\nfeatures";
+    append_all(text, features_.numbers());
+    text += "\nhead";
+    append(text, head_.num_learnt());
+    append_all(text, head_.numbers());
+  }
   text += '\n';
   const std::uint64_t sum = sum_of(text);
   text += "sum";
@@ -103,7 +131,7 @@ std::optional<LengthPredictor> LengthPredictor::decode(std::string_view text, do
   const auto sum = number_in<std::uint64_t>(text.substr(last + 5, text.size() - last - 6));
   if (!sum || *sum != sum_of(text.substr(0, last + 1))) return std::nullopt;
   const auto lines = split(text.substr(0, last), '\n');
-  if (lines.front() != kHead) return std::nullopt;
+  if (lines.front() != kHead && lines.front() != kOlderHead) return std::nullopt;
   LengthPredictor predictor(quantile);
   for (std::size_t i = 1; i < lines.size(); ++i)
     if (!predictor.take_line(split(lines[i], ' '))) return std::nullopt;
@@ -134,11 +162,25 @@ bool LengthPredictor::take_line(std::span<const std::string_view> words) {
     }
     return true;
   }
-  if (words[0] != "judged" || words.size() != kNumStages + 2 || losses_.size() >= kJudgedAnswers)
-    return false;
+  if (words[0] == "features") {
+    const auto numbers = floats_in(words.subspan(1));
+    return numbers && features_.restore(*numbers);
+  }
+  if (words[0] == "head" && words.size() >= 2) {
+    const auto num_learnt = number_in<std::uint64_t>(words[1]);
+    const auto numbers = floats_in(words.subspan(2));
+    return num_learnt && numbers && head_.restore(*num_learnt, *numbers);
+  }
+  return words[0] == "judged" && take_judged(words.subspan(1));
+}
+
+bool LengthPredictor::take_judged(std::span<const std::string_view> words) {
+  const std::size_t num_losses = words.size() - 1;
+  if (words.empty() || losses_.size() >= kJudgedAnswers) return false;
+  if (num_losses != kNumStages && num_losses != kNumKeys) return false;
   Judged judged{.has_fitted = words.back() == "1"};
   for (std::size_t i = 0; i < kNumStages; ++i) {
-    const auto loss = finite_in(words[i + 1]);
+    const auto loss = finite_in(words[std::min(i, num_losses - 1)]);
     if (!loss) return false;
     judged.losses[i] = *loss;
   }

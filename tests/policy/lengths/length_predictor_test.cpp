@@ -141,6 +141,102 @@ TEST_CASE("length predictor: keys of requests that never come again take no memo
   CHECK(num_keys == LengthPredictor::kMostKeys);
 }
 
+// Answers whose length the state tells, and nothing else; `is_told` false: the state tells nothing.
+struct StateTraffic {
+  LengthPredictor predictor;
+  std::mt19937_64 random{11};
+  std::uint64_t last = 0;
+  int num_refined = 0, num_fitted = 0, num_answers = 0;
+
+  std::vector<float> state_of(std::uint32_t length, bool is_told) {
+    std::normal_distribution<float> noise(0, 0.3F);
+    std::vector<float> state(64);
+    const float place = is_told ? std::log2(static_cast<float>(length)) : 0;
+    for (std::size_t i = 0; i < state.size(); ++i)
+      state[i] = std::sin(place * (1 + static_cast<float>(i) / 16)) + noise(random);
+    return state;
+  }
+  void answer(std::uint32_t length, bool is_told = true, bool is_whole = true) {
+    const auto prompt = prompt_of(1, static_cast<std::int32_t>(++last));
+    auto guess = predictor.foresee(last, {.tenant = "a", .prompt = prompt, .max_tokens = kMaxTokens});
+    if (const auto refined = predictor.refine(last, state_of(length, is_told))) {
+      CHECK(refined->reserved >= guess.reserved);  // memory that was set aside stays so
+      CHECK(refined->reserved <= kMaxTokens);
+      guess = *refined;
+      num_refined += 1;
+    }
+    predictor.learn(last, {.num_tokens = length, .is_whole = is_whole});
+    num_fitted += length <= guess.reserved ? 1 : 0;
+    num_answers += 1;
+  }
+  void answers(int count, bool is_told = true) {
+    for (int i = 0; i < count; ++i)
+      answer(static_cast<std::uint32_t>(std::exp2(std::uniform_real_distribution<double>(1, 9)(random))),
+             is_told);
+  }
+};
+
+TEST_CASE("length predictor: a state that tells the length is used, and its loss is the least") {
+  StateTraffic traffic;
+  traffic.answers(1500);
+  CHECK(traffic.predictor.stage() == Stage::kState);
+  CHECK(traffic.predictor.mean_loss(Stage::kState) < 0.6 * traffic.predictor.mean_loss(Stage::kBeginning));
+  CHECK(traffic.num_refined > 500);
+  CHECK(traffic.predictor.num_states_learnt() == 1500);
+  traffic.num_fitted = traffic.num_answers = 0;
+  traffic.answers(2000);
+  CHECK(std::abs(static_cast<double>(traffic.num_fitted) / traffic.num_answers - 0.6) < 0.03);
+}
+
+TEST_CASE("length predictor: a state that tells nothing any more is switched off") {
+  StateTraffic traffic;
+  traffic.answers(1000);
+  REQUIRE(traffic.predictor.stage() == Stage::kState);
+  // As after other weights: the states of before now stand for other lengths.
+  for (int i = 0; i < 700; ++i) traffic.answer(1 + static_cast<std::uint32_t>(traffic.random() % 2), false);
+  for (int i = 0; i < 700; ++i) traffic.answer(static_cast<std::uint32_t>(traffic.random() % 500 + 1), false);
+  traffic.num_fitted = traffic.num_answers = 0;
+  for (int i = 0; i < 1000; ++i)
+    traffic.answer(static_cast<std::uint32_t>(traffic.random() % 500 + 1), false);
+  CHECK(traffic.predictor.mean_loss(traffic.predictor.stage()) <=
+        traffic.predictor.mean_loss(Stage::kBeginning));
+  CHECK(std::abs(static_cast<double>(traffic.num_fitted) / traffic.num_answers - 0.6) < 0.04);
+}
+
+TEST_CASE(
+    "length predictor: states of answers that it was not asked about, or that are none, change nothing") {
+  Traffic traffic;
+  traffic.answer("a", 1, {.num_tokens = 10});
+  const auto before = traffic.predictor.encode();
+  CHECK_FALSE(traffic.predictor.refine(999, std::vector<float>{1, 2, 3}));
+  const auto prompt = prompt_of(1, 5);
+  traffic.predictor.foresee(7, {.tenant = "a", .prompt = prompt, .max_tokens = 9});
+  CHECK_FALSE(traffic.predictor.refine(7, std::vector<float>{std::nanf("")}));
+  CHECK(traffic.predictor.encode() == before);
+}
+
+TEST_CASE("length predictor: what the head has learnt is the same after a restart, or all is refused") {
+  StateTraffic traffic;
+  traffic.answers(600);
+  const auto text = traffic.predictor.encode();
+  auto restored = LengthPredictor::decode(text, 0.6);
+  REQUIRE(restored);
+  CHECK(restored->encode() == text);
+  CHECK(restored->num_states_learnt() == 600);
+  StateTraffic again{.predictor = *restored, .random = traffic.random, .last = traffic.last};
+  again.answers(1);
+  traffic.answers(1);
+  CHECK(again.predictor.calibration() == traffic.predictor.calibration());
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 40; ++i) {
+    std::string damaged = text;
+    const auto place = static_cast<std::size_t>(random() % text.size());
+    damaged[place] = static_cast<char>(damaged[place] ^ 1);
+    CHECK_FALSE(LengthPredictor::decode(damaged, 0.6));
+    CHECK_FALSE(LengthPredictor::decode(text.substr(0, place), 0.6));
+  }
+}
+
 TEST_CASE("length predictor: what it has learnt is the same after a restart") {
   Traffic traffic;
   for (std::uint32_t i = 0; i < 700; ++i) {

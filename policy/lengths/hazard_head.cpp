@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/lengths/hazard_head.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "policy/lengths/length_bins.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15U;
+
+}  // namespace
+
+HazardHead::HazardHead(std::size_t num_features)
+    : num_features_(num_features),
+      weights_(kNumLengthBins * num_features, 0.0F),
+      steps_(kNumLengthBins * num_features, 1.0F) {}
+
+float HazardHead::hazard(std::size_t bin, std::span<const float> features) const {
+  const float* weights = weights_.data() + bin * num_features_;
+  float sum = -2;  // one in eight ends in a bin of which nothing is known
+  for (std::size_t i = 0; i < num_features_; ++i) sum += weights[i] * features[i];
+  return 1 / (1 + std::exp(-sum));
+}
+
+// Within a bin all lengths are as likely.
+std::uint32_t HazardHead::quantile(std::span<const float> features, double rank) const {
+  double left = 1;  // share of answers that got here
+  for (std::size_t bin = 0; bin < kNumLengthBins; ++bin) {
+    const double ends = left * hazard(bin, features);
+    if (left - ends <= 1 - rank && ends > 0) {
+      const double share = std::clamp((left - (1 - rank)) / ends, 0.0, 1.0);
+      const double width = first_length(bin + 1) - first_length(bin);
+      return first_length(bin) + static_cast<std::uint32_t>(std::floor(share * (width - 1) + 0.5));
+    }
+    left -= ends;
+  }
+  return std::numeric_limits<std::uint32_t>::max();
+}
+
+void HazardHead::learn(std::span<const float> features, SeenLength length) {
+  num_learnt_ += 1;
+  step(features, length);
+  for (std::uint64_t i = 0; i < std::min(kSteppedAgain, kept_.size()); ++i) {
+    const std::uint64_t place = (num_learnt_ * kSteppedAgain + i) * kGolden >> 32U;
+    const Kept& again = kept_[place % kept_.size()];
+    step(again.features, again.length);
+  }
+  if (kept_.size() == kKeptAnswers) kept_.pop_front();
+  kept_.push_back({.features = {features.begin(), features.end()}, .length = length});
+}
+
+void HazardHead::step(std::span<const float> features, SeenLength length) {
+  const std::size_t last = length_bin(length.num_tokens);
+  for (std::size_t bin = 0; bin < last; ++bin) step_bin(bin, features, 0);
+  if (length.is_whole) step_bin(last, features, 1);
+}
+
+void HazardHead::step_bin(std::size_t bin, std::span<const float> features, float wanted) {
+  const float error = hazard(bin, features) - wanted;
+  float* weights = weights_.data() + bin * num_features_;
+  float* steps = steps_.data() + bin * num_features_;
+  for (std::size_t i = 0; i < num_features_; ++i) {
+    const float gradient = error * features[i];
+    steps[i] = kFading * steps[i] + gradient * gradient;
+    const float change = kStep * gradient / std::sqrt(steps[i] + 1e-6F);
+    weights[i] =
+        std::clamp(weights[i] - std::clamp(change, -kMostStep, kMostStep), -kMostWeight, kMostWeight);
+  }
+}
+
+std::vector<float> HazardHead::numbers() const {
+  std::vector<float> numbers = weights_;
+  numbers.insert(numbers.end(), steps_.begin(), steps_.end());
+  return numbers;
+}
+
+bool HazardHead::restore(std::uint64_t num_learnt, std::span<const float> numbers) {
+  if (numbers.size() != weights_.size() + steps_.size()) return false;
+  const auto weights = numbers.first(weights_.size()), steps = numbers.subspan(weights_.size());
+  if (std::any_of(weights.begin(), weights.end(), [](float w) { return !(std::abs(w) <= kMostWeight); }))
+    return false;
+  if (std::any_of(steps.begin(), steps.end(), [](float s) { return !(s >= 0) || !std::isfinite(s); }))
+    return false;
+  num_learnt_ = num_learnt;
+  std::copy(weights.begin(), weights.end(), weights_.begin());
+  std::copy(steps.begin(), steps.end(), steps_.begin());
+  return true;
+}
+
+}  // namespace troupe

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a head of lengths sees of a request at the end of its prefill: the served model's state
+// at the prompt's last token, folded to few numbers by signs that are the same in every process,
+// each in units of its usual spread; and the request's own sizes.
+//
+// Means and spreads are those of the first states, and stay: what was learnt of them holds.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace troupe {
+
+class StateFeatures {
+ public:
+  static constexpr std::size_t kFolded = 128;
+  static constexpr std::size_t kSize = kFolded + 3;  // and prompt, max_tokens, 1
+  static constexpr std::uint32_t kMeasuredStates = 2048;
+  static constexpr float kMostSpreads = 4;  // a number further off counts as that far
+
+  // [kSize], the folded part of length about 1. nullopt: the state has a number that is none.
+  std::optional<std::vector<float>> take(std::span<const float> state, std::uint32_t prompt_tokens,
+                                         std::uint32_t max_tokens);
+
+  // All that it knows, and back; false: that is not what numbers() gave.
+  std::vector<float> numbers() const;
+  bool restore(std::span<const float> numbers);
+
+ private:
+  using Folded = std::array<float, kFolded>;
+
+  static Folded fold(std::span<const float> state);
+  void measure(const Folded& folded);
+
+  std::uint32_t num_measured_ = 0;
+  Folded means_ = {}, squares_ = {};  // squares: sums of squared distances from the mean
+};
+
+}  // namespace troupe
