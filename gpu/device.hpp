@@ -35,6 +35,7 @@ struct DeviceDescription {
   std::uint32_t max_penalized_tokens = std::numeric_limits<std::uint32_t>::max();
   std::vector<CellType> cells = {CellType{}};  // cells of its network: as a rule a decoder's
   bool waits_for_masks = false;                // batches may name masks that are not there yet
+  bool hands_out_states = false;               // of slices that want it (SequenceSlice::wants_state)
 };
 
 // All methods are called by the one worker that owns the device, except that

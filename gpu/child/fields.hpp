@@ -42,18 +42,18 @@ TROUPE_FIELDS(BackendPlan, memory, compute_type, context_length, num_gpus, max_i
               summary)
 TROUPE_FIELDS(CellType, name, state, result, vector_size, priority)
 TROUPE_FIELDS(DeviceDescription, name, page_size, num_pages, num_host_pages, num_slots, max_batch_tokens,
-              context_length, vocabulary_size, max_penalized_tokens, cells, waits_for_masks)
+              context_length, vocabulary_size, max_penalized_tokens, cells, waits_for_masks, hands_out_states)
 TROUPE_FIELDS(SamplingParameters, temperature, top_p, min_p, top_k, seed, repetition_penalty,
               frequency_penalty, presence_penalty, top_logprobs)
 TROUPE_FIELDS(PenalizedToken, id, num_generated)
 TROUPE_FIELDS(TokenBias, id, bias)
 TROUPE_FIELDS(SequenceSlice, sequence, slot, num_tokens, context_length, first_page, num_pages,
               input_from_slot, sample, sampling, suppressed, penalized, num_pending, biased, allowed,
-              scored_token, second_text, num_padding, source_tokens, first_input, num_inputs)
+              scored_token, wants_state, second_text, num_padding, source_tokens, first_input, num_inputs)
 TROUPE_FIELDS(PageCopy, direction, device_page, host_page, from_page, generation)
 TROUPE_FIELDS(RankedToken, id, logprob)
 TROUPE_FIELDS(TokenLogprobs, logprob, top)
-TROUPE_FIELDS(BatchResult, batch_id, tokens, logprobs, vectors, failed_loads, mask_wait_nanoseconds,
+TROUPE_FIELDS(BatchResult, batch_id, tokens, logprobs, vectors, states, failed_loads, mask_wait_nanoseconds,
               mask_sleep_nanoseconds, network_nanoseconds, error)
 
 // Masks that are not there yet stay here: no device in another process waits for them.

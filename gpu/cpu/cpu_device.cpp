@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -15,6 +16,13 @@ namespace {
 // How long the executor looks for the next batch before it sleeps: the worker
 // usually needs a few microseconds to form it.
 constexpr std::chrono::microseconds kSubmissionSpin{20};
+
+// The programs of its cell that draws, all of them.
+bool hands_out_states(const CpuModel& model) {
+  const auto programs = build_programs(*model.network, model.largest, model.compute_type);
+  return std::any_of(programs.begin(), programs.end(),
+                     [](const Program& program) { return program.state.has_value(); });
+}
 
 DeviceDescription describe(const CpuModel& model, const CpuDeviceOptions& options) {
   DeviceDescription description;
@@ -31,6 +39,7 @@ DeviceDescription describe(const CpuModel& model, const CpuDeviceOptions& option
   description.vocabulary_size = model.network->shapes().vocabulary_size;
   description.cells = model.network->cells();
   description.waits_for_masks = true;
+  description.hands_out_states = hands_out_states(model);
   return description;
 }
 

@@ -63,6 +63,19 @@ std::int32_t* ProgramRunner::Execution::integers(TensorId id) const {
   return static_cast<std::int32_t*>(address(id));
 }
 
+std::vector<float> ProgramRunner::Execution::states() const {
+  const TensorId x = program_.state->tensor;
+  std::vector<float> states;
+  std::size_t behind = 0;  // the slice's tokens
+  for (const SequenceSlice& slice : batch_.slices) {
+    behind += slice.num_tokens;
+    if (!slice.wants_state) continue;
+    const float* row = floats(x) + (behind - 1) * columns(x);
+    states.insert(states.end(), row, row + columns(x));
+  }
+  return states;
+}
+
 std::size_t ProgramRunner::Execution::rows(TensorId id) const {
   switch (program_.tensors[id].rows) {
     case RowCount::kOutputRows: return runner_.output_rows_.size();

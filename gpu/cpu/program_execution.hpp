@@ -38,6 +38,8 @@ class ProgramRunner::Execution {
   void run(const Operator& op) {
     std::visit([&](const auto& kind) { execute(kind, op); }, op.kind);
   }
+  // Behind the program's operators up to the one that HandedState names: of slices that want it.
+  std::vector<float> states() const;
 
  private:
   float* floats(TensorId id) const;           // of an f32 tensor

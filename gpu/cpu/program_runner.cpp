@@ -73,9 +73,11 @@ BatchResult ProgramRunner::run(const std::shared_ptr<const Program>& program, co
     prepare(batch);
     const BoundProgram& bound = bind(program);
     Execution execution(*this, bound, batch, copies);
+    std::size_t num_done = 0;
     for (const Operator& op : program->operators) {
       if (stop.load(std::memory_order_relaxed)) refuse("the device was stopped");
       execution.run(op);
+      if (program->state && ++num_done == program->state->num_operators) result.states = execution.states();
     }
     arena_.finish_batch(bound.used_chunks);
     finish(batch, result);

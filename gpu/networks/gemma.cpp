@@ -34,6 +34,7 @@ class GemmaProgram {
                 {writer_.weight("embedding", config_.vocabulary_size, config_.hidden_size)}, {x_});
     for (std::uint32_t layer = 0; layer < config_.num_layers; ++layer) {
       attention(layer, layer_prefix(layer));
+      if (layer == middle_layer(config_)) writer_.hand_out(x_);
       feed_forward(layer_prefix(layer));
     }
     sample();

@@ -25,6 +25,7 @@ class GptProgram {
     for (std::uint32_t layer = 0; layer < config_.num_layers; ++layer) {
       const std::string prefix = layer_prefix(layer);
       const TensorId attention_input = norm(prefix + "attention_norm", x_);
+      if (layer == middle_layer(config_)) writer_.hand_out(x_);
       if (gpt_.is_parallel) {
         const TensorId input = norm(prefix + "feed_forward_norm", x_);
         add(attention(layer, attention_input));

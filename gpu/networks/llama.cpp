@@ -30,6 +30,7 @@ class LlamaProgram {
     std::optional<TensorId> residual;  // not yet added to x
     for (std::uint32_t layer = 0; layer < config_.num_layers; ++layer) {
       residual = attention(layer, x, residual);
+      if (layer == middle_layer(config_)) writer_.hand_out(x);
       residual = feed_forward(layer, x, *residual);
     }
     sample(x, *residual);

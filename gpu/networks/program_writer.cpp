@@ -43,6 +43,11 @@ TensorId ProgramWriter::matmul(const std::string& name, TensorId a, std::uint32_
   return product;
 }
 
+void ProgramWriter::hand_out(TensorId x) {
+  program_.state =
+      HandedState{.tensor = x, .num_operators = static_cast<std::uint32_t>(program_.operators.size())};
+}
+
 Program ProgramWriter::take() && { return std::move(program_); }
 
 TensorId ProgramWriter::append(TensorSpec tensor) {

@@ -101,6 +101,8 @@ struct SequenceSlice {
   // wanted. It is given back as if it had been drawn; the slot remembers nothing of
   // it. Several slices of one sequence may ask that way in one batch.
   std::int32_t scored_token = -1;  // -1: draw
+  // With sample: the network's state at the last token is wanted, of a device that hands it out.
+  bool wants_state = false;
   // A cell of no state: from this token on the slice is a second text; 0: it has one only.
   std::uint32_t second_text = 0;
   // So, too: the last so many of its tokens are padding. They are computed as others are, but
@@ -175,6 +177,7 @@ struct BatchResult {
   // One a slice, of meaning where it asked and got a token; empty if none asked.
   std::vector<TokenLogprobs> logprobs = {};
   std::vector<float> vectors = {};  // [slices, vector_size] of a kVector cell, else empty
+  std::vector<float> states = {};   // [slices that want one, width]; empty: the device has none
   // Generations that moves from the host did not find there, or not intact.
   std::vector<std::uint64_t> failed_loads = {};
   // One a slice: how long it made the sampler wait for its mask; empty: none did.

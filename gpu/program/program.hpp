@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -91,11 +92,21 @@ struct ProgramShape {
   auto operator<=>(const ProgramShape&) const = default;
 };
 
+// A tensor of f32 rows, one a token, that says what the network makes of the tokens so far. Its
+// rows are read when so many operators are done; an operator behind them reads it too, so its
+// memory is no other's then.
+struct HandedState {
+  TensorId tensor = 0;
+  std::uint32_t num_operators = 0;
+};
+
 struct Program {
   CellId cell = 0;  // of the network that built it
   ProgramShape shape;
   std::vector<TensorSpec> tensors;
   std::vector<Operator> operators;
+  // None: it hands no state out. Handing one out is reading only: no operator is there for it.
+  std::optional<HandedState> state = {};
 };
 
 }  // namespace troupe

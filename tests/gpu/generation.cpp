@@ -118,6 +118,7 @@ class Generation {
       slice.penalized = penalized_tokens(sequence);
       slice.num_pending = sequence.num_sampled - static_cast<std::uint32_t>(tokens_[sequence.id].size());
     }
+    slice.wants_state = slice.sample && settings_.wants_states;
     sequence.num_sampled += slice.sample ? 1 : 0;
     batch.page_table.insert(batch.page_table.end(), sequence.pages.begin(), sequence.pages.end());
     batch.slices.push_back(slice);

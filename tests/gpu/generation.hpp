@@ -30,6 +30,7 @@ struct GenerationSettings {
   std::uint32_t max_chunk = 1U << 20;  // prompt tokens of one sequence a batch
   bool shuffle = false;                // random chunks, pages, order in the batch
   std::uint32_t in_flight = 1;         // batches submitted before the oldest is collected
+  bool wants_states = false;           // with every token that is drawn
 };
 
 // The logits a sequence was sampled from, by request, token by token.

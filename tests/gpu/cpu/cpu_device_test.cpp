@@ -7,6 +7,7 @@
 #include <random>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include <doctest/doctest.h>
 
@@ -96,6 +97,40 @@ TEST_CASE("cpu device: penalties are the same however many batches are in flight
     request.sampling.frequency_penalty = request.sampling.presence_penalty = 0.0F;
   }
   CHECK(generate(device, programs, without) != expected);
+}
+
+TEST_CASE(
+    "cpu device: states are handed out to slices that want one, and change no bit of what is computed") {
+  CapturedLogits captured;
+  CpuDevice device(tiny_model(), {.on_logits = capture_logits(captured), .poison_memory = true});
+  REQUIRE(device.description().hands_out_states);
+  ProgramCache programs = make_programs();
+  Batch batch = good_batch();
+  batch.slices.push_back(batch.slices[0]);
+  batch.slices[1].sequence = 43;
+  batch.slices[1].slot = 1;
+  batch.slices[1].first_page = 2;
+  batch.page_table.insert(batch.page_table.end(), {8, 9});
+  batch.token_ids.insert(batch.token_ids.end(), {7, 8, 9});
+  const auto without = run(device, programs, batch);
+  REQUIRE(without.error.empty());
+  CHECK(without.states.empty());
+  const CapturedLogits expected = std::exchange(captured, {});
+  batch.slices[0].wants_state = batch.slices[1].wants_state = true;
+  const auto both = run(device, programs, batch);
+  CHECK(both.tokens == without.tokens);
+  CHECK(captured == expected);
+  const std::size_t width = tiny_llama().hidden_size;
+  REQUIRE(both.states.size() == 2 * width);
+  for (const float number : both.states) CHECK(std::isfinite(number));
+  batch.slices[0].wants_state = false;
+  const auto second = run(device, programs, batch);
+  CHECK(second.states ==
+        std::vector<float>(both.states.begin() + static_cast<std::ptrdiff_t>(width), both.states.end()));
+  Batch alone = good_batch();
+  alone.slices[0].wants_state = true;
+  CHECK(run(device, programs, alone).states ==
+        std::vector<float>(both.states.begin(), both.states.begin() + static_cast<std::ptrdiff_t>(width)));
 }
 
 TEST_CASE("cpu device: log-probabilities are there for the slices that ask") {

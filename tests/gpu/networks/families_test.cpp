@@ -59,6 +59,18 @@ struct Run {
   GenerationSettings generation = {};
 };
 
+// Rows of f32 that a later operator reads, too: until then their memory is no other's.
+void check_state(const Program& program) {
+  REQUIRE(program.state);
+  const TensorSpec& tensor = program.tensors.at(program.state->tensor);
+  CHECK(tensor.type == DataType::kF32);
+  CHECK(tensor.rows == RowCount::kTokens);
+  CHECK(std::any_of(program.operators.begin() + program.state->num_operators, program.operators.end(),
+                    [&](const Operator& later) {
+                      return std::count(later.inputs.begin(), later.inputs.end(), program.state->tensor) > 0;
+                    }));
+}
+
 Answers answers_of(const std::string& family, const std::vector<Expectation>& expectations, const Run& run) {
   const auto model =
       load_cpu_model(plan_cpu_model(directory_of(family), {.compute_type = run.type,
@@ -71,6 +83,7 @@ Answers answers_of(const std::string& family, const std::vector<Expectation>& ex
   Answers answers;
   CpuDevice device(model, {.on_logits = capture_logits(answers.logits), .poison_memory = true});
   ProgramCache programs(model->network, model->compute_type, model->largest);
+  check_state(*programs.find(0, 1, 1));
   std::vector<DirectRequest> requests;
   for (const Expectation& expectation : expectations)
     requests.push_back({.prompt = expectation.prompt,
@@ -94,11 +107,12 @@ double difference(const std::vector<std::vector<float>>& rows, const std::vector
   return std::sqrt(squares / reference);
 }
 
-// Alone, and in chunks beside each other with batches in flight: the same bits, which are returned.
+// Alone, and in chunks beside each other with batches in flight and states handed out: the same bits,
+// which are returned.
 Answers invariant_answers(const std::string& family, const std::vector<Expectation>& expectations, Run run) {
   const Answers first = answers_of(family, {expectations[0]}, run);
   const Answers second = answers_of(family, {expectations[1]}, run);
-  run.generation = {.seed = 3, .max_chunk = 20, .shuffle = true, .in_flight = 2};
+  run.generation = {.seed = 3, .max_chunk = 20, .shuffle = true, .in_flight = 2, .wants_states = true};
   Answers together = answers_of(family, expectations, run);
   CHECK(first.tokens[0] == together.tokens[0]);
   CHECK(first.logits.at(0) == together.logits.at(0));
