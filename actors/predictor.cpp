@@ -24,7 +24,8 @@ PredictorActor::behavior_type make_predictor(PredictorState::Self self, Environm
   };
 }
 
-void PredictorState::initialize(Self, Environment environment) {
+void PredictorState::initialize(Self self, Environment environment) {
+  self_ = self;
   census_ = std::make_unique<CensusEntry>(environment->census);
   environment_ = std::move(environment);
   const std::size_t num_models = environment_->models.size();
@@ -38,14 +39,24 @@ PredictorState::~PredictorState() {
 }
 
 LengthForecast PredictorState::foresee(const ForecastLength& message) {
-  return answer(predictors_.at(message.model), message);
+  const auto begun = self_->clock().now();
+  LengthForecast forecast = answer(predictors_.at(message.model), message);
+  note_time_since(begun);
+  return forecast;
 }
 
 void PredictorState::learn(const LearnLength& message) {
+  const auto begun = self_->clock().now();
   LengthPredictor& predictor = predictors_.at(message.model);
   predictor.learn(message.sequence, {.num_tokens = message.num_tokens, .is_whole = message.is_whole});
   report();
+  note_time_since(begun);
   if (predictor.num_learnt() >= num_saved_[message.model] + kSavedEvery) save(message.model);
+}
+
+void PredictorState::note_time_since(std::chrono::steady_clock::time_point begun) const {
+  environment_->metrics.forecast_time.add(
+      std::chrono::duration<double>(self_->clock().now() - begun).count());
 }
 
 void PredictorState::load(ModelIndex model) {
@@ -78,12 +89,13 @@ void PredictorState::save(ModelIndex model) {
 
 // Over all models, by the answers that each was judged by.
 void PredictorState::report() const {
-  double num_judged = 0, num_fitted = 0;
+  double num_judged = 0, num_fitted = 0, num_states = 0;
   std::array<double, LengthPredictor::kNumStages> losses = {};
   for (const LengthPredictor& predictor : predictors_) {
     const auto weight = static_cast<double>(predictor.num_judged());
     num_judged += weight;
     num_fitted += weight * predictor.coverage();
+    num_states += static_cast<double>(predictor.num_states_learnt());
     for (std::size_t i = 0; i < losses.size(); ++i)
       losses[i] += weight * predictor.mean_loss(static_cast<LengthPredictor::Stage>(i));
   }
@@ -93,6 +105,8 @@ void PredictorState::report() const {
   metrics.forecast_loss_everyone.set(losses[0] / num_judged);
   metrics.forecast_loss_tenant.set(losses[1] / num_judged);
   metrics.forecast_loss_beginning.set(losses[2] / num_judged);
+  metrics.forecast_loss_state.set(losses[3] / num_judged);
+  metrics.states_learnt.set(num_states);
 }
 
 }  // namespace troupe

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Foresees the lengths of answers for the scheduler and learns from those that have
-// ended: policy/lengths/length_predictor.hpp for each model. Its knowledge is kept in
-// the state directory. Nothing waits for it, and its end ends nothing else.
+// Foresees the lengths of answers for the scheduler, when they arrive and at the end of their
+// prefill, and learns from those that have ended: policy/lengths/length_predictor.hpp for each model. Its
+// knowledge is kept in the state directory. Nothing waits for it, and its end ends nothing else.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <vector>
 
@@ -32,7 +33,9 @@ class PredictorState {
   void load(ModelIndex model);
   void save(ModelIndex model);
   void report() const;
+  void note_time_since(std::chrono::steady_clock::time_point begun) const;
 
+  Self self_ = nullptr;
   Environment environment_;
   std::unique_ptr<CensusEntry> census_;
   std::vector<LengthPredictor> predictors_;  // by ModelIndex

@@ -63,12 +63,14 @@ struct DeathsForgiven {  // a request was to blame, and is set apart
 };
 
 // to the predictor; LengthForecast comes of it, some time or never. A sequence may be asked
-// about again while it waits, as more is known of others.
+// about again while it waits, as more is known of others, and at the end of its prefill.
 struct ForecastLength {
   struct Question {
     SequenceId sequence = 0;
     std::uint32_t max_tokens = 0;  // of the answer
     std::shared_ptr<const AdmissionTicket> ticket;
+    // At the end of its prefill: the network's state at the prompt's last token. Else null.
+    std::shared_ptr<const std::vector<float>> state = {};
   };
   ModelIndex model = 0;
   std::vector<Question> questions;

@@ -21,6 +21,7 @@
 // A value: equal events at equal times give equal commands. One caller at a time.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -119,6 +120,7 @@ class EngineCore {
     SequenceStep step;
     SequenceIndex sequence = 0;
     std::uint32_t attempt = 0;
+    bool wants_state = false;
   };
   struct Flight {
     std::uint64_t batch_id = 0;
@@ -128,6 +130,10 @@ class EngineCore {
     std::vector<FlightEntry> entries;
     std::vector<PageCopy> copies;
 
+    std::size_t num_wanted_states() const {
+      return static_cast<std::size_t>(
+          std::count_if(entries.begin(), entries.end(), [](const auto& entry) { return entry.wants_state; }));
+    }
     WorkerHealth::Owed owed() const { return {.submitted = submitted, .num_tokens = shape.num_tokens}; }
   };
   struct Worker {
@@ -235,6 +241,10 @@ class EngineCore {
   void foresee_again();
   static ForecastLength::Question question_of(const Sequence& sequence);
   void take(Sequence& sequence, const LengthForecast::Answer& answer);
+  bool wants_state(const Sequence& sequence, const SequenceStep& step, const Worker& worker) const;
+  void ask_with_state(const Sequence& sequence, const BatchResult& result, std::size_t place,
+                      std::size_t num_states);
+  void refine(Sequence& sequence, std::uint32_t reserved_tokens);
   std::uint64_t work_of(const Sequence& sequence) const;
   bool is_forecast_awaited(const Sequence& sequence) const;
   std::uint32_t expected_answer(const Sequence& sequence, std::uint32_t scenario) const;

@@ -201,6 +201,8 @@ EngineCore::Flight EngineCore::take_off(Worker& worker, const Participants& part
     } else {
       command.steps.push_back({.sequence = sequence.id, .samples = share.step.sample});
     }
+    const bool asks_state = wants_state(sequence, share.step, worker);
+    if (batch && asks_state) batch->slices.back().wants_state = true;
     flight.shape.add(share.step);
     if (sequence.is_guided && share.step.sample) await_mask(sequence, batch.get());
     flight.num_decodes += share.step.sample && share.step.num_tokens == 1 ? 1 : 0;
@@ -211,7 +213,8 @@ EngineCore::Flight EngineCore::take_off(Worker& worker, const Participants& part
                               .lease = sequence.lease,
                               .step = share.step,
                               .sequence = index,
-                              .attempt = sequence.is_guided ? sequence.attempt : 0});
+                              .attempt = sequence.is_guided ? sequence.attempt : 0,
+                              .wants_state = asks_state});
   }
   if (batch && !batch->awaited_masks.empty()) batch->awaited_masks.resize(batch->slices.size());
   command.shape = flight.shape;
@@ -274,12 +277,14 @@ void EngineCore::absorb(WorkerId id, const Flight& flight, const BatchResult& re
   }
   bool has_committed = false;
   std::vector<FlightEntry> nearing;  // the ends of their reservations
-  std::size_t next_slice = 0;
+  std::size_t next_slice = 0, next_state = 0;
+  const std::size_t num_states = result.states.empty() ? 0 : flight.num_wanted_states();
   for (std::size_t i = 0; i < flight.entries.size(); ++i) {
     const FlightEntry& entry = flight.entries[i];
     if (i + kAhead < flight.entries.size()) prefetch(sequences_[flight.entries[i + kAhead].sequence]);
     const SliceResults slices{.result = result, .first = next_slice, .count = num_slices(entry.step)};
     next_slice += slices.count;
+    const std::size_t state = entry.wants_state ? next_state++ : 0;
     Sequence* sequence = find_run(entry.sequence, entry.run);
     if (!sequence) {  // it ended, or lost its pages, meanwhile
       drop_departed(entry.lease);
@@ -299,6 +304,7 @@ void EngineCore::absorb(WorkerId id, const Flight& flight, const BatchResult& re
     if (!suspects_.is_empty())
       suspects_.computed(entry.id, entry.step.context_length + entry.step.num_tokens);
     has_committed = commit_pages(*sequence, entry.step) || has_committed;
+    if (entry.wants_state && num_states > 0) ask_with_state(*sequence, result, state, num_states);
     if (entry.step.scores) {
       absorb_scores(entry.sequence, slices);
     } else if (entry.step.sample && absorb_token(entry.sequence, slices)) {

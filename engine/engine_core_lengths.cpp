@@ -42,6 +42,7 @@ void EngineCore::take(const LengthForecast& event) {
 
 // Once it runs, its reservation is the first one, and doubled where that was too little.
 void EngineCore::take(Sequence& sequence, const LengthForecast::Answer& answer) {
+  if (answer.is_refined) return refine(sequence, answer.reserved_tokens);
   ForeseenLength& length = sequence.length;
   const bool is_first = std::exchange(length.is_awaited, false);
   if (!is_first && sequence.has_started) return;
@@ -53,6 +54,34 @@ void EngineCore::take(Sequence& sequence, const LengthForecast::Answer& answer) 
   if (!is_first) return;
   emit(sequence.id, ReservationChanged{.cause = ReservationChanged::Cause::kForecast,
                                        .num_tokens = is_reserved ? length.reserved : length.likely,
+                                       .time = now_});
+}
+
+// Of the step that draws an answer's first token.
+bool EngineCore::wants_state(const Sequence& sequence, const SequenceStep& step, const Worker& worker) const {
+  return worker.device.hands_out_states && step.sample && !step.scores && !sequence.is_only_scored &&
+         sequence.num_generated() == 0 && sequence.progress.num_pending() == 0 &&
+         options_.serving.foresees_lengths();
+}
+
+// Nothing waits for what comes of it. place: of its state among the batch's num_states.
+void EngineCore::ask_with_state(const Sequence& sequence, const BatchResult& result, std::size_t place,
+                                std::size_t num_states) {
+  const std::size_t width = result.states.size() / num_states;
+  const auto first = result.states.begin() + static_cast<std::ptrdiff_t>(place * width);
+  auto question = question_of(sequence);
+  question.state =
+      std::make_shared<const std::vector<float>>(first, first + static_cast<std::ptrdiff_t>(width));
+  out_->push_back(ForecastLength{.questions = {std::move(question)}});
+}
+
+// Memory that is set aside only grows by it: others have joined beside it, and the order is past.
+void EngineCore::refine(Sequence& sequence, std::uint32_t reserved_tokens) {
+  if (options_.serving.reservation != ReservationPolicy::kPredicted) return;
+  if (reserved_tokens <= std::max(sequence.length.reserved, sequence.num_generated())) return;
+  sequence.reserve(reserved_tokens, pages_.page_size());
+  emit(sequence.id, ReservationChanged{.cause = ReservationChanged::Cause::kRefined,
+                                       .num_tokens = sequence.length.reserved,
                                        .time = now_});
 }
 

@@ -44,6 +44,7 @@ struct LengthForecast {
     SequenceId sequence = 0;
     std::uint32_t reserved_tokens = 0;  // to be set aside for its answer
     std::uint32_t likely_tokens = 0;    // of the answer: half are longer
+    bool is_refined = false;            // by the state at the end of its prefill
   };
   std::vector<Answer> answers;
 };

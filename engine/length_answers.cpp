@@ -7,6 +7,14 @@ LengthForecast answer(LengthPredictor& predictor, const ForecastLength& command)
   LengthForecast forecast;
   forecast.answers.reserve(command.questions.size());
   for (const ForecastLength::Question& question : command.questions) {
+    if (question.state) {
+      if (const auto guess = predictor.refine(question.sequence, *question.state))
+        forecast.answers.push_back({.sequence = question.sequence,
+                                    .reserved_tokens = guess->reserved,
+                                    .likely_tokens = guess->likely,
+                                    .is_refined = true});
+      continue;
+    }
     const LengthGuess guess = predictor.foresee(question.sequence, {.tenant = question.ticket->flow,
                                                                     .prompt = question.ticket->prompt,
                                                                     .max_tokens = question.max_tokens});

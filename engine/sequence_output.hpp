@@ -63,6 +63,7 @@ struct SequenceStopped {
 struct ReservationChanged {
   enum class Cause : std::uint8_t {
     kForecast,
+    kRefined,  // the end of its prefill foretold a longer answer
     kGrown,    // it neared its end, and there was room
     kGaveWay,  // so, too, and there was none: SequenceStopped follows
   };

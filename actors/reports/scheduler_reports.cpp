@@ -27,6 +27,7 @@ void SchedulerReports::count(const ReservationChanged& changed) {
   const Metrics& metrics = environment_->metrics;
   switch (changed.cause) {
     case ReservationChanged::Cause::kForecast: return metrics.lengths_forecast.add();
+    case ReservationChanged::Cause::kRefined: return metrics.reservations_refined.add();
     case ReservationChanged::Cause::kGrown: return metrics.reservations_grown.add();
     case ReservationChanged::Cause::kGaveWay: return metrics.reservations_given_up.add();
   }

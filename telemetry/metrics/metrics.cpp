@@ -307,6 +307,9 @@ void Metrics::define_iterations() {
 void Metrics::define_reservations() {
   auto& make = *implementation_;
   lengths_forecast = make.counter("troupe_lengths_forecast_total", "Answers whose length was predicted.");
+  reservations_refined =
+      make.counter("troupe_reservations_refined_total",
+                   "Answers for which more was set aside at the end of their prefill, by the model's state.");
   const auto overruns = [&](const std::string& outcome) {
     return make.counter("troupe_reservation_overruns_total",
                         "Answers that neared the end of what was reserved for them, by what came of it: "
@@ -327,6 +330,12 @@ void Metrics::define_reservations() {
   forecast_loss_everyone = loss("everyone");
   forecast_loss_tenant = loss("tenant");
   forecast_loss_beginning = loss("beginning");
+  forecast_loss_state = loss("state");
+  states_learnt =
+      make.gauge("troupe_length_forecast_states",
+                 "Answers from which a head on the model's own state has learnt, now and earlier.");
+  forecast_time = make.counter("troupe_length_forecast_busy_seconds_total",
+                               "Time that foreseeing and learning lengths took, beside everything else.");
 }
 
 void Metrics::have_workers(std::uint32_t num_workers) {

@@ -133,11 +133,13 @@ class Metrics {
   // iterations, of models that generate
   Counter iterations, preemptions, worker_restarts;
   Counter prefill_tokens, decode_tokens;  // batch_tokens_total{phase}
-  Counter lengths_forecast;
+  Counter lengths_forecast, reservations_refined;
   Counter reservations_grown, reservations_given_up;  // reservation_overruns_total{outcome}
   Gauge forecast_coverage;                            // share of answers that fitted
   // length_forecast_loss_tokens{stage}
-  Gauge forecast_loss_everyone, forecast_loss_tenant, forecast_loss_beginning;
+  Gauge forecast_loss_everyone, forecast_loss_tenant, forecast_loss_beginning, forecast_loss_state;
+  Gauge states_learnt;    // answers
+  Counter forecast_time;  // seconds, of the predictor
   Histogram batch_tokens, batch_sequences;
   Histogram iteration_time, network_time;  // seconds; their difference is the engine's
   Gauge batches_in_flight;

@@ -90,6 +90,12 @@ void CoreWorld::start_waiting_worker(WorkerId worker) {
   start_worker(worker, device);
 }
 
+void CoreWorld::start_handing_worker(WorkerId worker) {
+  DeviceDescription device = device_of(16, 0);
+  device.hands_out_states = true;
+  start_worker(worker, device);
+}
+
 void CoreWorld::start_worker(WorkerId worker, const DeviceDescription& device) {
   epochs_[worker] = ++last_epoch_;
   hand(WorkerReady{.worker = worker, .epoch = last_epoch_, .description = device});
@@ -149,6 +155,10 @@ void CoreWorld::forecast(SequenceId id, std::uint32_t reserved_tokens, std::uint
       .answers = {{.sequence = id, .reserved_tokens = reserved_tokens, .likely_tokens = likely_tokens}}});
 }
 
+void CoreWorld::refine(SequenceId id, std::uint32_t reserved_tokens) {
+  hand(LengthForecast{.answers = {{.sequence = id, .reserved_tokens = reserved_tokens, .is_refined = true}}});
+}
+
 SequenceId CoreWorld::admit(AdmissionTicket ticket) {
   ticket.sequence = ++last_sequence_;
   hand(Admit{.ticket = std::make_shared<const AdmissionTicket>(std::move(ticket))});
@@ -167,6 +177,10 @@ void CoreWorld::finish_batch(WorkerId worker) {
   for (std::size_t i = 0; i < batch.batch->slices.size(); ++i) {
     done.result.tokens.push_back(draw(*batch.batch, i));
     done.result.mask_wait_nanoseconds.push_back(mask_wait.count());
+    const SequenceSlice& slice = batch.batch->slices[i];
+    if (!slice.wants_state) continue;
+    for (const float number : {static_cast<float>(slice.sequence), 0.5F})
+      done.result.states.push_back(number);
   }
   hand(done);
 }

@@ -39,6 +39,8 @@ class CoreWorld {
   void start_worker(WorkerId worker, std::uint32_t num_pages = 16, std::uint32_t num_host_pages = 0);
   // One whose device waits for masks. A batch that is finished without a mask draws nothing for its slice.
   void start_waiting_worker(WorkerId worker);
+  // One whose device hands out states: a sequence's is its number and 0.5.
+  void start_handing_worker(WorkerId worker);
   void lose_worker(WorkerId worker);
   SequenceId admit(std::vector<std::int32_t> prompt, std::uint32_t max_tokens);
   // end_token: -1: none.
@@ -53,6 +55,7 @@ class CoreWorld {
   SequenceId admit_foretold(std::vector<std::int32_t> prompt, std::uint32_t max_tokens,
                             std::uint32_t foretold_tokens);
   void forecast(SequenceId id, std::uint32_t reserved_tokens, std::uint32_t likely_tokens = 1);
+  void refine(SequenceId id, std::uint32_t reserved_tokens);
   // A mask of one token for the sequence's next one.
   void allow(SequenceId id, std::uint32_t num_generated);
   void finish_batch(WorkerId worker);

@@ -347,6 +347,7 @@ void Fingerprint::add_flight(const EngineCore& core, const EngineCore::Flight& f
     add(entry.id);
     add(is_current);
     add(is_current && core.sequences_[entry.sequence].attempt != entry.attempt);
+    add(entry.wants_state);
     add(is_current || !core.departed_.contains(entry.lease) ? 0 : name(leases_, entry.lease));
     add(std::uint64_t{entry.step.num_tokens} << 32U | entry.step.context_length);
     add(std::uint64_t{entry.step.input_from_slot} | std::uint64_t{entry.step.sample} << 1U |

@@ -197,6 +197,87 @@ TEST_CASE("reservations: an answer longer than foretold gives way at most once, 
   CHECK(world.core().pages().counts().running == 0);
 }
 
+TEST_CASE("reservations: with a predictor that always says the longest, answers are as by max") {
+  CoreWorld world = world_of(ReservationPolicy::kPredicted);
+  std::vector<SequenceId> all;
+  for (std::int32_t i = 0; i < 4; ++i) {
+    all.push_back(world.admit_known(counting(1 + 20 * i, 5), 40, 6));
+    world.forecast(all.back(), 40);
+    world.refine(all.back(), 40);
+  }
+  CHECK(runs(world, all[0]));
+  CHECK_FALSE(runs(world, all[3]));
+  world.finish_all();
+  for (const auto id : all) {
+    CHECK(world.answer(id).tokens == counting(100, 6));
+    CHECK(world.answer(id).stopped.empty());
+  }
+}
+
+CoreWorld handing_world(ReservationPolicy policy) {
+  CoreOptions options = CoreWorld::small_options();
+  options.serving.reservation = policy;
+  CoreWorld world(options);
+  world.start_handing_worker(0);
+  return world;
+}
+
+TEST_CASE("reservations: the predictor is asked once more at the end of a prefill, with its state") {
+  CoreWorld world = handing_world(ReservationPolicy::kPredicted);
+  std::vector<SequenceId> all;
+  for (std::int32_t i = 0; i < 3; ++i)
+    all.push_back(
+        world.admit(counting(1 + 20 * i, static_cast<std::size_t>(9 + 6 * i)), 6));  // of one or two chunks
+  CHECK(world.asked.size() == 3);
+  world.finish_all();
+  REQUIRE(world.asked.size() == 6);
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(world.asked[i].state == nullptr);
+    const auto& question = world.asked[3 + i];
+    CHECK(question.max_tokens == 6);
+    REQUIRE(question.state);
+    CHECK(*question.state == std::vector<float>{static_cast<float>(question.sequence), 0.5F});
+  }
+  for (const auto id : all) CHECK(world.answer(id).tokens == counting(100, 6));
+}
+
+TEST_CASE("reservations: a state is asked for where lengths are foreseen, and of devices that have it") {
+  CoreWorld without = handing_world(ReservationPolicy::kOnDemand);
+  CoreWorld no_device = world_of(ReservationPolicy::kPredicted);
+  for (CoreWorld* world : {&without, &no_device}) {
+    world->admit(counting(1, 9), 6);
+    CHECK_FALSE(world->in_flight(0).front().batch->slices.front().wants_state);
+    world->finish_all();
+  }
+  CHECK(without.asked.empty());
+  CHECK(no_device.asked.size() == 1);
+}
+
+TEST_CASE("reservations: an answer of one token is asked about before it is told of") {
+  CoreWorld world = handing_world(ReservationPolicy::kPredicted);
+  const auto id = world.admit_known(counting(1, 5), 20, 1);
+  world.finish_batch(0);
+  CHECK(world.answer(id).has_ended);
+  CHECK(world.asked.size() == 2);
+  CHECK(world.learnt.size() == 1);
+}
+
+TEST_CASE("reservations: the end of its prefill sets more aside for an answer, and never less") {
+  CoreWorld world = handing_world(ReservationPolicy::kPredicted);
+  const auto id = world.admit(counting(1, 5), 40);
+  world.forecast(id, 9);
+  world.finish_batch(0);
+  world.refine(id, 5);
+  CHECK(num_caused(world, id, Cause::kRefined) == 0);
+  world.refine(id, 30);
+  REQUIRE(num_caused(world, id, Cause::kRefined) == 1);
+  CHECK(world.answer(id).reserved.back().num_tokens == 30);
+  CHECK_FALSE(runs(world, world.admit(counting(50, 5), 40)));  // until its own forecast comes
+  world.finish_all();
+  CHECK(world.answer(id).tokens == counting(100, 40));
+  world.refine(id, 40);  // it has ended
+}
+
 TEST_CASE("reservations: the shortest likely answer goes first, and many can't keep a long one waiting") {
   CoreWorld world = world_of(ReservationPolicy::kMax, AdmissionOrder::kShortestFirst);
   world.admit(counting(1, 5), 50);  // all pages
