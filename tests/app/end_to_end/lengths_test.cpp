@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// The real server with the demo model, whose answers' lengths follow from their prompts: what is told
+// of them, and what the server learns of them by itself.
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/support/eventually.hpp"
+#include "tests/support/file_text.hpp"
+#include "tests/support/http/chat.hpp"
+#include "tests/support/http/http_client.hpp"
+#include "tests/support/observability/server_metrics.hpp"
+#include "tests/support/process/server_process.hpp"
+#include "tests/support/temporary_directory.hpp"
+
+using namespace troupe::test;
+using nlohmann::json;
+
+namespace {
+
+std::vector<std::string> flags(const std::vector<std::string>& more) {
+  std::vector<std::string> all = {
+      "--model", TROUPE_SOURCE_DIR "/models/demo", "--log-level", "warning", "--memory", "256MiB"};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+int numbers_of(int question) { return 2 + question * 37 % 60; }
+
+std::string answer_to(std::uint16_t port, int question) {
+  return content_of(
+      chat(port, user_asks("Count to " + std::to_string(numbers_of(question)) + "."), /*max_tokens=*/600));
+}
+
+// So many questions, eight at once; their answers.
+std::vector<std::string> answers_to(std::uint16_t port, int num_questions) {
+  std::vector<std::string> answers(static_cast<std::size_t>(num_questions));
+  std::vector<std::thread> askers;
+  for (int first = 0; first < 8; ++first)
+    askers.emplace_back([&answers, port, num_questions, first] {
+      for (int i = first; i < num_questions; i += 8)
+        answers[static_cast<std::size_t>(i)] = answer_to(port, i);
+    });
+  for (std::thread& asker : askers) asker.join();
+  return answers;
+}
+
+// The predictor hears of an answer's end some time after its client.
+bool has_learnt(const ServerProcess& server, int num_answers) {
+  return eventually(
+      [&] { return ServerMetrics(server.port()).sum("troupe_length_forecast_states") == num_answers; });
+}
+
+std::filesystem::path only_length_file(const std::filesystem::path& directory) {
+  for (const auto& entry : std::filesystem::directory_iterator(directory))
+    if (entry.path().filename().string().starts_with("lengths-")) return entry.path();
+  FAIL("there is no file of lengths");
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE(
+    "lengths: a server that sets memory aside by them is told how long answers will be, others refuse") {
+  json body = {{"messages", user_asks("Count to 9.")}, {"temperature", 0}, {"troupe_answer_tokens", 18}};
+  const auto answer_of = [&body](const ServerProcess& server) {
+    return http_post(server.port(), "/v1/chat/completions", body.dump());
+  };
+  const ServerProcess oracle(flags({"--reservation", "oracle"}));
+  const auto told = answer_of(oracle);
+  REQUIRE(told.status == 200);
+  const std::string expected = "1, 2, 3, 4, 5, 6, 7, 8, 9";
+  CHECK(content_of(json::parse(told.body)) == expected);
+  body["troupe_answer_tokens"] = 1;  // which is not so
+  CHECK(content_of(json::parse(answer_of(oracle).body)) == expected);
+  const ServerProcess other(flags({"--reservation", "max"}));
+  const auto refused = answer_of(other);
+  CHECK(refused.status == 400);
+  CHECK(json::parse(refused.body).at("error").at("param") == "troupe_answer_tokens");
+}
+
+TEST_CASE("lengths: the model's own state is learnt to tell them, kept, and changes no answer") {
+  constexpr int kQuestions = 480, kAskedAgain = 40;
+  const TemporaryDirectory directory;
+  const std::string store = (directory.path() / "state").string();
+  const auto predicting = flags({"--reservation", "predicted", "--store-directory", store});
+  std::vector<std::string> expected;
+  {
+    const ServerProcess server(flags({}));
+    expected = answers_to(server.port(), kQuestions);
+  }
+  {
+    ServerProcess server(predicting);
+    CHECK(answers_to(server.port(), kQuestions) == expected);
+    CHECK(has_learnt(server, kQuestions));
+    const ServerMetrics metrics(server.port());
+    const double by_state = metrics.sum("troupe_length_forecast_loss_tokens", "stage=\"state\"");
+    const double by_all = metrics.sum("troupe_length_forecast_loss_tokens", "stage=\"everyone\"");
+    MESSAGE("mean pinball loss: " << by_state << " tokens by state, " << by_all << " by all answers; "
+                                  << metrics.sum("troupe_length_forecast_busy_seconds_total") << " s");
+    CHECK(by_state < 0.7 * by_all);
+    CHECK(metrics.sum("troupe_reservations_refined_total") > 0);
+    server.signal(SIGTERM);
+    CHECK(server.wait() == 0);
+  }
+  {
+    ServerProcess server(predicting);
+    answers_to(server.port(), kAskedAgain);
+    CHECK(has_learnt(server, kQuestions + kAskedAgain));
+    server.signal(SIGTERM);
+    CHECK(server.wait() == 0);
+  }
+  const auto file = only_length_file(store);
+  std::string text = file_text(file);
+  REQUIRE(text.find("\nhead ") != std::string::npos);
+  text[text.find("\nhead ") + 20] ^= 1;
+  std::ofstream(file) << text;
+  ServerProcess server(predicting);
+  CHECK(answers_to(server.port(), kAskedAgain) ==
+        std::vector<std::string>(expected.begin(), expected.begin() + kAskedAgain));
+  CHECK(has_learnt(server, kAskedAgain));
+  CHECK(server.output().find("what was learnt of lengths is damaged") != std::string::npos);
+}
