@@ -142,6 +142,19 @@ void check_family(const std::string& family, std::uint32_t context_length = 0, d
 
 }  // namespace
 
+TEST_CASE("families: Llama, with and without scaled positions, is that of transformers") {
+  check_family("llama");
+  check_family("llama_scaled");
+}
+
+TEST_CASE("families: Mistral, whose layers have a window, is that of transformers") {
+  check_family("mistral");
+}
+
+TEST_CASE("families: Qwen2, with biases and a window in later layers, is that of transformers") {
+  check_family("qwen2");
+}
+
 TEST_CASE("families: Qwen3 is that of transformers") { check_family("qwen3"); }
 
 TEST_CASE("families: a Llama with YaRN is that of transformers") {
