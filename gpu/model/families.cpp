@@ -20,6 +20,8 @@ constexpr FamilyNames kFamilies[] = {
     {Family::kGptOss, "GptOssForCausalLM", "gpt_oss", "gpt-oss"},
     {Family::kGpt2, "GPT2LMHeadModel", "gpt2", ""},
     {Family::kGptNeoX, "GPTNeoXForCausalLM", "gpt_neox", ""},
+    {Family::kOpt, "OPTForCausalLM", "opt", ""},
+    {Family::kGptJ, "GPTJForCausalLM", "gptj", ""},
     {Family::kBert, "BertModel", "bert", ""},
     {Family::kBert, "RobertaModel", "roberta", ""},
     {Family::kBert, "XLMRobertaModel", "xlm-roberta", ""},

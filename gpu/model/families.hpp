@@ -23,6 +23,8 @@ enum class Family : std::uint8_t {
   kGemma3,
   kGpt2,
   kGptNeoX,
+  kOpt,
+  kGptJ,
   kBert,
   kRecurrent,   // an LSTM or a GRU, in chains
   kSeq2Seq,     // two of them, the second with attention to the first

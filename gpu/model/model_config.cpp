@@ -67,15 +67,18 @@ struct SizeNames {
              *heads = "num_attention_heads", *context = "max_position_embeddings";
 };
 
-// GPT-2 has names of its own, beside which transformers takes those of the others.
+bool has_gpt2_names(Family family) { return family == Family::kGpt2 || family == Family::kGptJ; }
+
+// GPT-2 and GPT-J have names of their own, beside which transformers takes those of the others.
 SizeNames size_names(const ConfigFields& fields, Family family) {
-  if (family != Family::kGpt2 || fields.has("hidden_size")) return {};
+  if (family == Family::kOpt) return {.intermediate = "ffn_dim"};
+  if (!has_gpt2_names(family) || fields.has("hidden_size")) return {};
   return {"n_embd", "n_inner", "n_layer", "n_head", "n_positions"};
 }
 
 std::uint32_t read_intermediate_size(const ConfigFields& fields, Family family, const char* name,
                                      std::uint32_t hidden) {
-  if (family == Family::kGpt2) return fields.count(name, kMaxWidth).value_or(4 * hidden);
+  if (has_gpt2_names(family)) return fields.count(name, kMaxWidth).value_or(4 * hidden);
   return fields.required_count(name, kMaxWidth);
 }
 
@@ -213,7 +216,7 @@ RopeDefaults rope_defaults(Family family) {
 }
 
 bool ties_embeddings(Family family) {
-  return family == Family::kSmolLm3 || is_gemma(family) || family == Family::kGpt2;
+  return family == Family::kSmolLm3 || is_gemma(family) || family == Family::kGpt2 || family == Family::kOpt;
 }
 
 ModelConfig read_decoder_config(const ConfigFields& fields, const std::string& file) {

@@ -67,11 +67,14 @@ struct GemmaConfig {
   bool lacks_one = true;                  // the files' norm weights are less by 1 than what is multiplied
 };
 
-// Configuration that only GPT-2 and GPT-NeoX have.
+// Configuration that only GPT-2, GPT-NeoX, OPT and GPT-J have.
 struct GptConfig {
   Activation activation = Activation::kGelu;
-  bool is_parallel = false;         // attention and feed-forward of a layer read the same x
-  bool has_position_table = false;  // GPT-2, where nothing is rotated
+  bool is_parallel = false;          // attention and feed-forward of a layer read the same x
+  bool shares_norm = false;          // of is_parallel: both read one norm of it
+  bool has_position_table = false;   // GPT-2, OPT, where nothing is rotated
+  std::uint32_t first_position = 0;  // the row of a text's first token in that table
+  bool has_logit_bias = false;
   bool divides_by_layer = false;  // scores of layer i are divided by i + 1 (scale_attn_by_inverse_layer_idx)
 };
 

@@ -140,6 +140,10 @@ void check_order(const WeightSpec& spec, const std::string& source, const Weight
     throw std::runtime_error("tensor \"" + source + "\" has " + std::to_string(view.shape[0]) +
                              " rows of two halves that take turns, expected an even number");
   }
+  if (view.head_dim != 0 && view.paired_rows != 0 && view.shape[0] % view.head_dim != 0) {
+    throw std::runtime_error("tensor \"" + source + "\" has " + std::to_string(view.shape[0]) +
+                             " rows, expected heads of " + std::to_string(view.head_dim));
+  }
 }
 
 }  // namespace
@@ -151,7 +155,8 @@ std::uint64_t WeightView::row_in_file(std::uint64_t row) const {
   }
   if (alternates) return row < shape[0] / 2 ? 2 * row : 2 * (row - shape[0] / 2) + 1;
   if (paired_rows == 0) return row;
-  const std::uint64_t in_head = row % paired_rows, half = paired_rows / 2;
+  const std::uint64_t in_head = row % (head_dim == 0 ? paired_rows : head_dim), half = paired_rows / 2;
+  if (in_head >= paired_rows) return row;
   return row - in_head + (in_head < half ? 2 * in_head : 2 * (in_head - half) + 1);
 }
 
@@ -383,10 +388,12 @@ std::vector<WeightView> find_sources(const WeightStore& store, const WeightSpec&
     views.push_back(store.find(has_prefix ? spec.other_prefix + source : source));
     auto& shape = views.back().shape;
     if (spec.order == FileOrder::kTransposed && shape.size() == 2) std::swap(shape[0], shape[1]);
-    if (is_vector && shape.size() == 2 && shape[0] == 1) shape.erase(shape.begin());  // Marian's bias
+    if (is_vector && shape.size() == 2 && shape[0] == 1) shape.erase(shape.begin());     // Marian's bias
     views.back().order = spec.order;
     views.back().head_dim = spec.head_dim;
     views.back().alternates = spec.alternates;
+    if (spec.paired_rows != 0 && views.size() < spec.sources.size())
+      views.back().paired_rows = spec.paired_rows;
     bool fits = is_vector ? shape.size() == 1 : shape.size() == 2 && shape[1] == spec.columns;
     // A product takes the rows of an expert by its number.
     if (fits && spec.kind == MatrixKind::kExperts) fits = shape[0] == total / spec.sources.size();

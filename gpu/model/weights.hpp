@@ -35,11 +35,11 @@ struct WeightView {
   std::vector<std::uint64_t> shape;
   std::span<const std::byte> bytes;
   std::optional<BlockFormat> blocks = {};  // the bytes' format if they are quantized
-  // Rows of a head that lie in pairs (i, i + d/2); 0: the file has the network's order.
+  // The first d rows of a head lie in pairs (i, i + d/2); 0: the file has the network's order.
   std::uint32_t paired_rows = 0;
 
   FileOrder order = FileOrder::kAsRead;  // with shape as the network has it
-  std::uint32_t head_dim = 0;            // for kHeadByHead
+  std::uint32_t head_dim = 0;            // for kHeadByHead and paired_rows; 0: all rows of a head are paired
   bool alternates = false;               // rows of the first half and of the second take turns
   // MXFP4 as Hugging Face has it, if not empty: a block's scale is a byte here, and byte t of its 16 has the
   // elements 2t and 2t + 1.

@@ -27,7 +27,7 @@ class GptProgram {
       const TensorId attention_input = norm(prefix + "attention_norm", x_);
       if (layer == middle_layer(config_)) writer_.hand_out(x_);
       if (gpt_.is_parallel) {
-        const TensorId input = norm(prefix + "feed_forward_norm", x_);
+        const TensorId input = gpt_.shares_norm ? attention_input : norm(prefix + "feed_forward_norm", x_);
         add(attention(layer, attention_input));
         add(feed_forward(prefix, input));
       } else {
@@ -45,8 +45,9 @@ class GptProgram {
     x_ = writer_.temporary("x", DataType::kF32, hidden);
     const TensorId embedding = writer_.weight("embedding", config_.vocabulary_size, hidden);
     if (!gpt_.has_position_table) return writer_.add(Embed{}, {embedding}, {x_});
-    writer_.add(EmbedPositions{}, {embedding, writer_.weight("positions", config_.context_length, hidden)},
-                {x_});
+    const std::uint32_t num_positions = gpt_.first_position + config_.context_length;
+    writer_.add(EmbedPositions{gpt_.first_position},
+                {embedding, writer_.weight("positions", num_positions, hidden)}, {x_});
   }
 
   TensorId attention(std::uint32_t layer, TensorId input) {
@@ -66,10 +67,10 @@ class GptProgram {
 
   TensorId feed_forward(const std::string& prefix, TensorId input) {
     const std::uint32_t inner = config_.intermediate_size;
-    const TensorId up = writer_.matmul(prefix + "up", input, inner, true);
+    const TensorId up = writer_.matmul(prefix + "up", input, inner, config_.mlp_bias);
     const TensorId h = writer_.temporary(prefix + "h", writer_.compute_type(), inner);
     writer_.add(Activate{gpt_.activation}, {up}, {h});
-    return writer_.matmul(prefix + "down", h, config_.hidden_size, true);
+    return writer_.matmul(prefix + "down", h, config_.hidden_size, config_.mlp_bias);
   }
 
   void add(TensorId block) { writer_.add(Add{}, {x_, block}, {x_}); }
@@ -90,7 +91,8 @@ class GptProgram {
         writer_.temporary("output_rows", DataType::kF32, config_.hidden_size, RowCount::kOutputRows);
     writer_.add(GatherRows{}, {x_}, {rows});
     const TensorId normed = norm("norm", rows, RowCount::kOutputRows);
-    writer_.add(Sample{}, {writer_.matmul("lm_head", normed, config_.vocabulary_size, false)}, {});
+    writer_.add(Sample{}, {writer_.matmul("lm_head", normed, config_.vocabulary_size, gpt_.has_logit_bias)},
+                {});
   }
 
   const ModelConfig& config_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPT-2 and GPT-NeoX (Pythia): layer norms with biases, a feed-forward of one activation, no gate. GPT-2 adds
-// a table of positions to its embeddings; GPT-NeoX rotates part of a head, and may let attention and
-// feed-forward of a layer read the same x.
+// GPT-2, OPT, GPT-NeoX (Pythia) and GPT-J: layer norms with biases, a feed-forward of one activation, no
+// gate. GPT-2 and OPT add a table of positions to their embeddings; GPT-NeoX and GPT-J rotate part of a head,
+// and may let attention and feed-forward of a layer read the same x, GPT-J the same norm of it.
 #pragma once
 
 #include "gpu/model/model_config.hpp"

@@ -53,7 +53,9 @@ std::unique_ptr<Network> make_network(const ModelConfig& config) {
     case Family::kTranslator: return std::make_unique<TranslatorNetwork>(config);
     case Family::kTreeLstm: return std::make_unique<TreeLstmNetwork>(config);
     case Family::kGpt2:
-    case Family::kGptNeoX: return std::make_unique<GptNetwork>(config);
+    case Family::kGptNeoX:
+    case Family::kOpt:
+    case Family::kGptJ: return std::make_unique<GptNetwork>(config);
     default: return std::make_unique<LlamaNetwork>(config);  // or what differs by its configuration alone
   }
 }

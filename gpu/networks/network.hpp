@@ -46,7 +46,10 @@ struct WeightSpec {
   std::string other_prefix = {};         // in the files, sources may have it in front of their names
   float added = 0.0F;                    // a vector's elements are those of the files plus this
   FileOrder order = FileOrder::kAsRead;
-  std::uint32_t head_dim = 0;  // rows of a head, for kHeadByHead
+  // In the files of all sources but the last (of queries and keys, not of values) the first rows of a head
+  // lie in pairs (i, i + paired_rows / 2). 0: as order says.
+  std::uint32_t paired_rows = 0;
+  std::uint32_t head_dim = 0;  // rows of a head, for kHeadByHead and paired_rows
   bool alternates = false;     // in a source's file, rows of its first half and of its second take turns
 
   bool is_vector() const { return rows == 1 && !is_table && !is_matrix; }

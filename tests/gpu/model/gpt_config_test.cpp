@@ -33,6 +33,26 @@ json neox_config() {
           {"max_position_embeddings", 128}};
 }
 
+json opt_config() {
+  return {{"architectures", {"OPTForCausalLM"}},
+          {"hidden_size", 64},
+          {"ffn_dim", 256},
+          {"num_hidden_layers", 2},
+          {"num_attention_heads", 4},
+          {"vocab_size", 512},
+          {"max_position_embeddings", 128}};
+}
+
+json gptj_config() {
+  return {{"architectures", {"GPTJForCausalLM"}},
+          {"n_embd", 64},
+          {"n_layer", 2},
+          {"n_head", 2},
+          {"n_positions", 128},
+          {"rotary_dim", 16},
+          {"vocab_size", 512}};
+}
+
 ModelConfig load(const json& config) {
   const TemporaryDirectory directory;
   directory.write("config.json", config.dump());
@@ -76,6 +96,38 @@ TEST_CASE("gpt config: GPT-NeoX in its older spelling and its newer one") {
   }
 }
 
+TEST_CASE("gpt config: OPT's table of positions has two rows in front") {
+  const ModelConfig config = load(opt_config());
+  CHECK(config.intermediate_size == 256);
+  CHECK(config.tied_embeddings);
+  CHECK(config.attention_bias);
+  CHECK(config.mlp_bias);
+  CHECK(config.norm_epsilon == 1e-5F);
+  CHECK(config.gpt->activation == Activation::kRelu);
+  CHECK(config.gpt->has_position_table);
+  CHECK(config.gpt->first_position == 2);
+  json without = opt_config();
+  without["enable_bias"] = false;
+  CHECK_FALSE(load(without).attention_bias);
+  CHECK_FALSE(load(without).mlp_bias);
+}
+
+TEST_CASE("gpt config: GPT-J rotates rotary_dim of a head, 64 where a file says nothing") {
+  const ModelConfig config = load(gptj_config());
+  CHECK(config.intermediate_size == 256);
+  CHECK(config.rotary_dim == 16);
+  CHECK_FALSE(config.tied_embeddings);
+  CHECK_FALSE(config.attention_bias);
+  CHECK(config.mlp_bias);
+  CHECK(config.gpt->activation == Activation::kGeluTanh);
+  CHECK(config.gpt->shares_norm);
+  CHECK(config.gpt->has_logit_bias);
+  json published = gptj_config();
+  published.erase("rotary_dim");
+  published["n_embd"] = 256;
+  CHECK(load(published).rotary_dim == 64);
+}
+
 TEST_CASE("gpt config: what is not supported is refused by name") {
   struct Case {
     json document;
@@ -92,6 +144,14 @@ TEST_CASE("gpt config: what is not supported is refused by name") {
       {neox_config(), "hidden_act", "silu", "hidden_act \"silu\" is not supported"},
       {neox_config(), "num_key_value_heads", 1, "num_key_value_heads other than num_attention_heads"},
       {neox_config(), "quantization_config", {{"bits", 4}}, "quantization_config"},
+      {opt_config(), "do_layer_norm_before", false,
+       "(do_layer_norm_before, _remove_final_layer_norm) are not"},
+      {opt_config(), "_remove_final_layer_norm", true, "norms behind blocks"},
+      {opt_config(), "word_embed_proj_dim", 32, "word_embed_proj_dim other than hidden_size"},
+      {opt_config(), "layer_norm_elementwise_affine", false, "(layer_norm_elementwise_affine) are not"},
+      {opt_config(), "ffn_dim", nullptr, "ffn_dim is missing"},
+      {gptj_config(), "rotary_dim", 33, "rotary_dim 33 is not supported (an even number up to 32"},
+      {gptj_config(), "rotary_dim", 34, "rotary_dim 34 is not supported"},
   };
   for (Case wrong : cases) {
     CAPTURE(wrong.key);
@@ -101,7 +161,7 @@ TEST_CASE("gpt config: what is not supported is refused by name") {
 }
 
 TEST_CASE("gpt config: programs use exactly the weights that the network names") {
-  for (const json& document : {gpt2_config(), neox_config()}) {
+  for (const json& document : {gpt2_config(), neox_config(), opt_config(), gptj_config()}) {
     const auto network = make_network(load(document));
     const Program program = network->build_program(0, {4, 2}, DataType::kBF16);
     const auto weights = network->weights();

@@ -245,4 +245,11 @@ TEST_CASE("families: GPT-NeoX, whose blocks read the same x or follow each other
   check_family("gpt_neox_serial");
 }
 
+TEST_CASE("families: OPT, whose positions are counted from two, is that of transformers") {
+  check_family("opt");
+  check_family("opt_without_biases");
+}
+
+TEST_CASE("families: GPT-J, which rotates neighbours, is that of transformers") { check_family("gptj"); }
+
 }  // namespace troupe
