@@ -24,6 +24,7 @@
 #include "gpu/cpu/kernels/matmul/onednn_matmul.hpp"
 #include "gpu/cpu/kernels/pool.hpp"
 #include "gpu/cpu/kernels/rms_norm.hpp"
+#include "gpu/cpu/kernels/short_convolution.hpp"
 #include "gpu/cpu/kernels/soft_cap.hpp"
 #include "gpu/model/block_formats.hpp"
 
@@ -242,6 +243,29 @@ void ProgramRunner::Execution::execute(const PagedAttention& attention, const Op
                                           .sinks = op.inputs.size() > 1 ? vector(op.inputs[1]) : nullptr,
                                           .soft_cap = attention.soft_cap};
   run_tasks(arguments, paged_attention_num_tasks(arguments), paged_attention_run_task);
+}
+
+void ProgramRunner::Execution::execute(const ShortConvolution& convolution, const Operator& op) {
+  wait_for_kv(convolution.layer + convolution.num_layers - 1);
+  const TensorId bcx = op.inputs.at(0), y = op.outputs.at(0);
+  const std::size_t num_weights = program_.tensors[op.inputs.at(1)].columns;
+  const ShortConvolutionArguments arguments{.places = runner_.places_,
+                                            .blocks = runner_.attention_blocks_,
+                                            .page_table = batch_.page_table.data(),
+                                            .kv_pool = runner_.kv_pool_.get(),
+                                            .layout = runner_.settings_.kv_layout,
+                                            .layer = convolution.layer,
+                                            .num_layers = convolution.num_layers,
+                                            .bcx = floats(bcx),
+                                            .bcx_stride = columns(bcx),
+                                            .weight = vector(op.inputs.at(1)),
+                                            .num_taps = num_weights / columns(y),
+                                            .width = columns(y),
+                                            .y = address(y),
+                                            .y_type = type(y),
+                                            .y_stride = columns(y)};
+  run_tasks(arguments, append_convolved_num_tasks(arguments), append_convolved_run_task);
+  run_tasks(arguments, short_convolution_num_tasks(arguments), short_convolution_run_task);
 }
 
 void ProgramRunner::Execution::execute(const GatedActivation& gated, const Operator& op) {

@@ -68,6 +68,7 @@ class ProgramRunner::Execution {
   void execute(const HeadNorm&, const Operator& op);
   void execute(const RotaryAppendKv&, const Operator& op);
   void execute(const PagedAttention&, const Operator& op);
+  void execute(const ShortConvolution&, const Operator& op);
   void execute(const GatedActivation&, const Operator& op);
   void execute(const RouteExperts&, const Operator& op);
   void execute(const GroupRows&, const Operator& op);

@@ -109,6 +109,7 @@ class Lowering {
   void lower(const Add&, const Operator&) { refuse(kNoGpt); }
   void lower(const EmbedSinusoids&, const Operator&) { refuse(kNoSources); }
   void lower(const SoftCap&, const Operator&) { refuse(kNoSoftCaps); }
+  void lower(const ShortConvolution&, const Operator&) { refuse(kNoConvolutions); }
 
   TensorSpec& tensor(TensorId id) { return lowered_.tensors[id]; }
   TensorId add_temporary(std::string name, DataType type, std::uint32_t columns) {

@@ -114,6 +114,7 @@ inline constexpr const char* kNoOtherScales =
     "the CUDA device multiplies neither embeddings nor scores by a number of the model's own yet";
 inline constexpr const char* kNoGatedGelu = "the CUDA device gates by SiLU only yet";
 inline constexpr const char* kNoGpt = "the CUDA device has no decoders with layer norms (GPT) yet";
+inline constexpr const char* kNoConvolutions = "the CUDA device has no short convolutions (LFM2) yet";
 inline constexpr const char* kNoExperts = "the CUDA device has no mixtures of experts yet";
 
 struct LoweredProgram {

@@ -18,6 +18,7 @@ constexpr FamilyNames kFamilies[] = {
     {Family::kGemma2, "Gemma2ForCausalLM", "gemma2", "gemma2"},
     {Family::kGemma3, "Gemma3ForCausalLM", "gemma3_text", "gemma3"},
     {Family::kGptOss, "GptOssForCausalLM", "gpt_oss", "gpt-oss"},
+    {Family::kLfm2, "Lfm2ForCausalLM", "lfm2", ""},
     {Family::kGpt2, "GPT2LMHeadModel", "gpt2", ""},
     {Family::kGptNeoX, "GPTNeoXForCausalLM", "gpt_neox", ""},
     {Family::kOpt, "OPTForCausalLM", "opt", ""},

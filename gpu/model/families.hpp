@@ -19,6 +19,7 @@ enum class Family : std::uint8_t {
   kPhi3,
   kSmolLm3,
   kGptOss,
+  kLfm2,
   kGemma2,
   kGemma3,
   kGpt2,

@@ -11,6 +11,7 @@
 #include "gpu/model/gguf_file.hpp"
 #include "gpu/model/gpt_config.hpp"
 #include "gpu/model/json_file.hpp"
+#include "gpu/model/lfm2_config.hpp"
 #include "gpu/model/quantized/quantization_config.hpp"
 #include "gpu/model/rope_config.hpp"
 #include "gpu/networks/bert_config.hpp"
@@ -72,6 +73,7 @@ bool has_gpt2_names(Family family) { return family == Family::kGpt2 || family ==
 // GPT-2 and GPT-J have names of their own, beside which transformers takes those of the others.
 SizeNames size_names(const ConfigFields& fields, Family family) {
   if (family == Family::kOpt) return {.intermediate = "ffn_dim"};
+  if (family == Family::kLfm2 && fields.has("block_ff_dim")) return {.intermediate = "block_ff_dim"};
   if (!has_gpt2_names(family) || fields.has("hidden_size")) return {};
   return {"n_embd", "n_inner", "n_layer", "n_head", "n_positions"};
 }
@@ -210,7 +212,7 @@ void read_tokens(const ConfigFields& fields, const char* name, std::uint32_t voc
 RopeDefaults rope_defaults(Family family) {
   if (family == Family::kGemma3) return {.theta = 1e6F};
   if (family == Family::kSmolLm3) return {.theta = 2e6F};
-  if (family == Family::kMixtral) return {.theta = 1e6F};
+  if (family == Family::kMixtral || family == Family::kLfm2) return {.theta = 1e6F};
   if (family == Family::kGptOss) return {.theta = 150000.0F};
   return {.part = family == Family::kGptNeoX ? 0.25F : 1.0F};
 }
@@ -246,6 +248,7 @@ ModelConfig read_decoder_config(const ConfigFields& fields, const std::string& f
       names.family == Family::kQwen3 || names.family == Family::kQwen3Moe || names.family == Family::kGemma3;
   config.mlp_bias = fields.flag("mlp_bias", false);
   if (is_gpt(names.family)) read_gpt(fields, names.family, config);
+  if (names.family == Family::kLfm2) read_lfm2(fields, config);
   if (is_mixture(names.family)) config.experts = read_experts(fields, names.family, config);
   config.weight_type = fields.weight_type();
 

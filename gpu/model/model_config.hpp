@@ -78,6 +78,12 @@ struct GptConfig {
   bool divides_by_layer = false;  // scores of layer i are divided by i + 1 (scale_attn_by_inverse_layer_idx)
 };
 
+// Configuration that only LFM2 has.
+struct Lfm2Config {
+  std::vector<bool> is_convolution;  // by layer; the others are of attention
+  std::uint32_t num_taps = 3;        // tokens that a convolution sees, itself the last one
+};
+
 // Configuration that only mixtures of experts have.
 struct ExpertsConfig {
   std::uint32_t num_experts = 0;
@@ -161,6 +167,7 @@ struct ModelConfig {
   std::vector<std::int32_t> eos_tokens;  // config.json and generation_config.json, joined
   std::optional<GemmaConfig> gemma = {};
   std::optional<GptConfig> gpt = {};
+  std::optional<Lfm2Config> lfm2 = {};
   std::optional<ExpertsConfig> experts = {};
   std::optional<EncoderConfig> encoder = {};  // none: a decoder
   std::optional<RecurrentConfig> recurrent = {};

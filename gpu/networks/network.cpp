@@ -9,6 +9,7 @@
 #include "gpu/networks/bert.hpp"
 #include "gpu/networks/gemma.hpp"
 #include "gpu/networks/gpt.hpp"
+#include "gpu/networks/lfm2.hpp"
 #include "gpu/networks/llama.hpp"
 #include "gpu/networks/recurrent.hpp"
 #include "gpu/networks/seq2seq.hpp"
@@ -48,6 +49,7 @@ std::unique_ptr<Network> make_network(const ModelConfig& config) {
     case Family::kBert: return std::make_unique<BertNetwork>(config);
     case Family::kGemma2:
     case Family::kGemma3: return std::make_unique<GemmaNetwork>(config);
+    case Family::kLfm2: return std::make_unique<Lfm2Network>(config);
     case Family::kRecurrent: return std::make_unique<RecurrentNetwork>(config);
     case Family::kSeq2Seq: return std::make_unique<Seq2SeqNetwork>(config);
     case Family::kTranslator: return std::make_unique<TranslatorNetwork>(config);

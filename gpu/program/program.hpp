@@ -39,6 +39,7 @@
 #include "gpu/operators/rotary_append_kv.hpp"
 #include "gpu/operators/sample.hpp"
 #include "gpu/operators/self_attention.hpp"
+#include "gpu/operators/short_convolution.hpp"
 #include "gpu/operators/soft_cap.hpp"
 #include "gpu/operators/write_vectors.hpp"
 #include "gpu/program/cell.hpp"
@@ -77,7 +78,7 @@ using OperatorKind =
                  RouteExperts, GroupRows, ExpertMatmul, CombineExperts, GatherRows, SoftCap, Sample, Add,
                  EmbedPositions, EmbedSinusoids, LayerNorm, Activate, SelfAttention, Pool, WriteVectors,
                  GatherState, KeepState, LstmCell, GruCell, TreeLstmLeaf, TreeLstmBinary, TreeLstmChildSum,
-                 AttendStates, AdditiveAttention>;
+                 AttendStates, AdditiveAttention, ShortConvolution>;
 
 struct Operator {
   OperatorKind kind;

@@ -236,6 +236,10 @@ TEST_CASE("families: Gemma 3, with two rotary bases and norms of heads, is that 
   check_family("gemma3");
 }
 
+TEST_CASE("families: LFM2, whose convolutions have their state in pages, is that of transformers") {
+  check_family("lfm2");
+}
+
 TEST_CASE("families: GPT-2, with a table of positions and transposed matrices, is that of transformers") {
   check_family("gpt2");
 }

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/model/lfm2_config.hpp"
+
+#include <string>
+
+namespace troupe {
+namespace {
+
+using nlohmann::json;
+
+// By "layer_types", else the numbers in "full_attn_idxs"; all layers have attention where there is neither.
+std::vector<bool> read_convolutions(const ConfigFields& fields, const ModelConfig& config) {
+  std::vector<bool> is_convolution(config.num_layers, false);
+  if (const json* types = fields.find("layer_types")) {
+    if (!types->is_array() || types->size() != config.num_layers)
+      fields.refuse("layer_types is not a list of num_hidden_layers entries");
+    for (std::size_t layer = 0; layer < types->size(); ++layer) {
+      const json& type = (*types)[layer];
+      if (type != "conv" && type != "full_attention")
+        fields.refuse("layer_types has " + ConfigFields::shown(type) + ", expected conv or full_attention");
+      is_convolution[layer] = type == "conv";
+    }
+  } else if (const json* indexes = fields.find("full_attn_idxs")) {
+    if (!indexes->is_array()) fields.refuse("full_attn_idxs is not a list");
+    is_convolution.assign(config.num_layers, true);
+    for (const json& index : *indexes) {
+      if (!index.is_number_unsigned() || index.get<std::uint64_t>() >= config.num_layers)
+        fields.refuse("full_attn_idxs has " + ConfigFields::shown(index) + ", expected numbers of layers");
+      is_convolution[index.get<std::size_t>()] = false;
+    }
+  }
+  return is_convolution;
+}
+
+// As transformers reckons, in f64.
+std::uint32_t adjusted(const ConfigFields& fields, std::uint32_t stated) {
+  if (!fields.flag("block_auto_adjust_ff_dim", true)) return stated;
+  auto size = static_cast<std::uint32_t>(2 * stated / 3);
+  const double factor = fields.exact_number("block_ffn_dim_multiplier", 0.0, 64.0).value_or(1.0);
+  size = static_cast<std::uint32_t>(factor * size);
+  const std::uint32_t multiple = fields.count("block_multiple_of", kMaxWidth).value_or(256);
+  return (size + multiple - 1) / multiple * multiple;
+}
+
+}  // namespace
+
+void read_lfm2(const ConfigFields& fields, ModelConfig& config) {
+  if (fields.flag("conv_bias", false)) fields.refuse("conv_bias is not supported");
+  config.lfm2 = {.is_convolution = read_convolutions(fields, config),
+                 .num_taps = fields.count("conv_L_cache", 16).value_or(3)};
+  config.intermediate_size = adjusted(fields, config.intermediate_size);
+  if (config.intermediate_size == 0 || config.intermediate_size > kMaxWidth)
+    fields.refuse("block_ff_dim, block_ffn_dim_multiplier and block_multiple_of make " +
+                  std::to_string(config.intermediate_size) + " elements");
+  config.norm_epsilon = fields.number("norm_eps", 0.0F, 1.0F).value_or(1e-5F);
+  config.tied_embeddings = fields.flag("tie_embedding", fields.flag("tie_word_embeddings", true));
+  config.head_norms = true;
+}
+
+}  // namespace troupe
