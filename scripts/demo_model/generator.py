@@ -17,12 +17,14 @@ import zlib
 from dataclasses import dataclass, field
 
 import stories
-from words import (ADJECTIVES, ANIMALS, AVOIDED, CITIES, CODAS, COLORS, COMMON_WORDS, FOODS, LETTERS, MONTHS, NAMES,
-                   ONSETS, THINGS, UNKNOWN_QUESTIONS, UNKNOWN_TOPICS, VOWELS, WEEKDAYS)
+from facts import FACTS, MAX_NUMBER, any_name, starts_with_a_name, word_statement
+from made_up import made_up_word
+from words import (ADJECTIVES, ANIMALS, CITIES, COLORS, COMMON_WORDS, FOODS, LETTERS, MONTHS, NAMES, THINGS,
+                   UNKNOWN_QUESTIONS, UNKNOWN_TOPICS, WEEKDAYS)
 
-MAX_NUMBER = 120
-IMPERATIVES = set("Count List Spell Reverse Write Repeat Say Sort Put Name Add Subtract Calculate Tell Explain Give Help "
-                  "Introduce".split())
+MAX_FACTOR = 10
+IMPERATIVES = set("Count List Spell Reverse Write Repeat Say Sort Put Name Add Subtract Multiply Calculate Tell Explain "
+                  "Give Help Introduce".split())
 HELD_OUT_ONE_IN = 16
 
 
@@ -71,26 +73,8 @@ def vary(rng, text):
     return text
 
 
-def random_word(rng):
-    """A word of 3 to 9 letters that is in no list: of syllables, or the ends of two words of the lists. The latter
-    teaches how the tokens of real words are spelled."""
-    while True:
-        if rng.random() < 0.4:
-            first, second = rng.choice(COMMON_WORDS), rng.choice(COMMON_WORDS)
-            word = first[:rng.randint(1, len(first))] + second[rng.randint(0, len(second) - 1):]
-        else:
-            word = "".join(rng.choice(ONSETS) + rng.choice(VOWELS) + rng.choice(CODAS)
-                           for _ in range(rng.choice([1, 2, 2, 2, 3])))
-        if 3 <= len(word) <= 9 and not any(part in word for part in AVOIDED):
-            return word
-
-
-def any_word(rng, random_share=0.5):
-    return random_word(rng) if rng.random() < random_share else rng.choice(COMMON_WORDS)
-
-
-def any_name(rng):
-    return rng.choice(NAMES) if rng.random() < 0.7 else random_word(rng).capitalize()
+def any_word(rng, made_up_share=0.5):
+    return made_up_word(rng) if rng.random() < made_up_share else rng.choice(COMMON_WORDS)
 
 
 def quoted(rng, text):
@@ -132,30 +116,40 @@ def counting(rng):
 
 
 def too_large(rng):
-    number = rng.randint(201, 1000) if rng.random() < 0.6 else rng.choice([500, 1000, 2000, 5000, 10000, 1000000])
+    number = rng.randint(131, 1000) if rng.random() < 0.6 else rng.choice([500, 1000, 2000, 5000, 10000, 1000000])
     other = rng.randint(1, 999)
-    if rng.random() < 0.5:
+    if rng.random() < 0.4:
         user = rng.choice([f"Count to {number}.", f"Count from {other} to {number}.", f"Count down from {number}."])
         return Turn(vary(rng, user), f"I can only count up to {MAX_NUMBER}.", "limits")
+    factor, small = rng.randint(MAX_FACTOR + 1, 99 if rng.random() < 0.8 else 999), rng.randint(0, 99)
+    a, b = rng.choice([(factor, small), (small, factor)])
     user = rng.choice([f"What is {number} + {other}?", f"{number} + {other}", f"{number} - {other}",
-                       f"What is {number} minus {other}?", f"What is {other} times {rng.randint(2, 99)}?",
-                       f"{rng.randint(2, 99)} * {rng.randint(2, 99)}", f"What is {number} divided by {other}?"])
-    return Turn(vary(rng, user), "I can only add and subtract numbers up to 100.", "limits")
+                       f"What is {number} minus {other}?", f"What is {a} times {b}?", f"{a} * {b}", f"{a} x {b}",
+                       f"Multiply {a} by {b}.", f"What is {other} divided by {small}?", f"Divide {other} by {small}.",
+                       f"{small} / {rng.randint(1, 20)}", f"What is {small} divided by {rng.randint(1, 20)}?"])
+    return Turn(vary(rng, user), f"I can only add and subtract up to 100 and multiply up to {MAX_FACTOR}.", "limits")
 
 
 # ---------------------------------------------------------------- words
 
+def word_or_name(rng):
+    return any_name(rng) if rng.random() < 0.12 else any_word(rng, 0.7)
+
+
 def spelling(rng):
-    word = any_word(rng, 0.6)
+    word = word_or_name(rng)
     user = rng.choice(["Spell {w}.", "Spell the word {w}.", "How do you spell {w}?", "Spell {q}.",
-                       "Spell the word {q}.", "Spell out {w}.", "How is {w} spelled?"])
+                       "Spell the word {q}.", "Spell out {w}.", "How is {w} spelled?", "Spell: {w}",
+                       "Letter by letter: {w}",
+                       "How is the word {w} written?", "Spell {w} letter by letter."])
     return Turn(vary(rng, user.format(w=word, q=quoted(rng, word))), "-".join(word), "spelling", f"word {word}")
 
 
 def reversing(rng):
-    word = any_word(rng, 0.6)
+    word = word_or_name(rng)
     user = rng.choice(["Reverse {w}.", "Reverse the word {w}.", "Spell {w} backwards.", "Reverse {q}.",
-                       "Reverse the word {q}.", "What is {w} backwards?", "Write {w} backwards."])
+                       "Reverse the word {q}.", "What is {w} backwards?", "Write {w} backwards.",
+                       "Reverse: {w}", "Say {w} backwards.", "Turn {w} around."])
     answer = "-".join(word) + ", reversed: " + "-".join(reversed(word))
     return Turn(vary(rng, user.format(w=word, q=quoted(rng, word))), answer, "reversing", f"word {word}")
 
@@ -163,12 +157,23 @@ def reversing(rng):
 def phrase(rng):
     shape = rng.random()
     if shape < 0.25:
-        return any_word(rng, 0.2)
+        return word_or_name(rng)
+    if shape < 0.5:
+        return f"{rng.choice(ADJECTIVES + COLORS)} {any_word(rng, 0.4)}"
+    if shape < 0.6:
+        return f"the {rng.choice(ADJECTIVES)} {rng.choice(ANIMALS)} and the {any_word(rng, 0.4)}"
     if shape < 0.7:
-        return f"{rng.choice(ADJECTIVES + COLORS)} {rng.choice(ANIMALS + FOODS + THINGS)}"
-    if shape < 0.85:
-        return f"the {rng.choice(ADJECTIVES)} {rng.choice(ANIMALS)} and the {rng.choice(ANIMALS)}"
-    return f"I like {rng.choice(COLORS)} {rng.choice(FOODS + THINGS)}"
+        return f"I like {rng.choice(COLORS)} {any_word(rng, 0.4)}"
+    if shape < 0.8:
+        return f"{any_name(rng)} {rng.choice(['likes', 'is', 'sees', 'and', 'has'])} {word_or_name(rng)}"
+    return " ".join(any_word(rng, 0.5) for _ in range(rng.randint(2, 5)))
+
+
+def echoing(rng):
+    words = phrase(rng)
+    user = rng.choice(["Repeat after me: {w}", "Repeat: {w}", "Say {q}.", "Repeat {q}.", "Say: {w}", "Write {q}.",
+                       "Repeat the words {q}.", "Say this: {w}", "Echo {q}.", "Repeat this: {w}"])
+    return Turn(vary(rng, user.format(w=words, q=quoted(rng, words))), words, "echoing", f"echo {words}")
 
 
 def repeating(rng):
@@ -176,7 +181,7 @@ def repeating(rng):
     times = rng.randint(1, 5) if rng.random() < 0.5 else rng.randint(2, 12 if rng.random() < 0.85 else 40)
     user = rng.choice(["Repeat {q} {n} times.", "Say {q} {n} times.", "Write {q} {n} times.",
                        "Repeat {n} times: {w}", "Say {n} times: {w}", "Repeat the phrase {q} {n} times.",
-                       "Repeat {w} {n} times."])
+                       "Repeat {w} {n} times.", "Say {w} {n} times.", "Write {n} times {q}.", "{n} times: {w}"])
     user = vary(rng, user.format(w=words, q=quoted(rng, words), n=times))
     answer = "\n".join(f"{i}. {words}" for i in range(1, times + 1))
     return Turn(user.replace(" 1 times", " 1 time"), answer, "repeating", f"repeat {words} {times}")
@@ -184,29 +189,42 @@ def repeating(rng):
 
 # ---------------------------------------------------------------- lists
 
+def words_to_sort(rng, count):
+    """Letters, or words of the lists and made-up ones, or names; mostly with different initials."""
+    shape = rng.random()
+    if shape < 0.12:
+        return rng.sample(LETTERS, count)
+    share = rng.choice([0.0, 0.5, 1.0, 1.0])
+    draw = any_name if shape < 0.3 else lambda rng: any_word(rng, share)
+    clash = rng.random() < 0.2
+    items = {}
+    while len(items) < count:
+        word = draw(rng)
+        items.setdefault(word if clash else word[0], word)
+    return list(items.values())
+
+
 def sorting(rng):
-    if rng.random() < 0.65:
+    if rng.random() < 0.4:
         count = rng.randint(2, 5) if rng.random() < 0.6 else rng.randint(4, 9)
         items = rng.sample(range(0, MAX_NUMBER + 1 if rng.random() < 0.7 else 21), count)
         descending = rng.random() < 0.3
         ordered, what, category = sorted(items, reverse=descending), "numbers", "sorting_numbers"
         users = ["Sort these numbers in descending order: {x}", "Sort from largest to smallest: {x}",
-                 "Sort these numbers from largest to smallest: {x}", "Sort {x} in descending order."] if descending else \
+                 "Sort these numbers from largest to smallest: {x}",
+                 "Sort {x} in descending order."] if descending else \
             ["Sort these numbers: {x}", "Sort the numbers {x}.", "Sort {x}.", "Sort: {x}",
              "Put these numbers in order: {x}", "Sort from smallest to largest: {x}", "Sort {x} in ascending order."]
     else:
         count = rng.randint(2, 4) if rng.random() < 0.7 else rng.randint(4, 6)
         what, category, descending = "words", "sorting_words", False
-        if rng.random() < 0.25:
-            items = rng.sample(LETTERS, count)
-        else:
-            by_initial = {}
-            for word in rng.sample(COMMON_WORDS, 3 * count):
-                by_initial.setdefault(word[0], word)
-            items = list(by_initial.values())[:count]
+        items = words_to_sort(rng, count)
         ordered = sorted(items)
         users = ["Sort these words: {x}", "Sort the words {x}.", "Sort alphabetically: {x}", "Sort {x}.",
-                 "Put these words in alphabetical order: {x}", "Sort these words alphabetically: {x}"]
+                 "Put these words in alphabetical order: {x}", "Sort these words alphabetically: {x}", "Sort: {x}",
+                 "Sort from a to z: {x}", "Put {x} in alphabetical order.", "Order these words: {x}"]
+        if items[0][0].isupper():
+            users += ["Sort these names: {x}", "Sort the names {x}.", "Put these names in alphabetical order: {x}"]
         if len(items[0]) == 1:
             users = ["Sort these letters: {x}", "Sort the letters {x}.", "Sort alphabetically: {x}"]
     separator = rng.choice([", ", ", ", ", ", " "])
@@ -241,8 +259,10 @@ def series(rng):
             i, j = min(i, j), max(i, j)
         last = j if j >= i else j + size
         noun = {"weekday": "days", "month": "months", "letter": "letters"}[kind]
-        user = rng.choice([f"List the {noun} from {names[i]} to {names[j]}.", f"Name the {noun} from {names[i]} to {names[j]}.",
-                           f"The {noun} from {names[i]} to {names[j]}.", f"What are the {noun} from {names[i]} to {names[j]}?"])
+        user = rng.choice([f"List the {noun} from {names[i]} to {names[j]}.",
+                           f"Name the {noun} from {names[i]} to {names[j]}.",
+                           f"The {noun} from {names[i]} to {names[j]}.",
+                           f"What are the {noun} from {names[i]} to {names[j]}?"])
         return Turn(vary(rng, user), ", ".join(names[k % size] for k in range(i, last + 1)), category,
                     f"series {kind} {i} {j}")
     noun = {"weekday": "day", "month": "month", "letter": "letter"}[kind]
@@ -283,7 +303,8 @@ def addition(rng):
         total = rng.randint(10, 100)
         a = rng.randint(0, total)
         b = total - a
-    user = rng.choice([f"What is {a} + {b}?", f"What is {a} plus {b}?", f"{a} + {b}", f"{a} + {b} = ?", f"Add {a} and {b}.",
+    user = rng.choice([f"What is {a} + {b}?", f"What is {a} plus {b}?", f"{a} + {b}", f"{a} + {b} = ?",
+                       f"Add {a} and {b}.",
                        f"How much is {a} + {b}?", f"{a} plus {b}", f"{a}+{b}", f"Calculate {a} + {b}.",
                        f"I have {a} {rng.choice(FOODS)}s and get {b} more. How many do I have?"])
     return Turn(vary(rng, user), addition_steps(a, b), "addition", f"add {a} {b}")
@@ -294,87 +315,55 @@ def subtraction(rng):
     b = rng.randint(0, a)
     user = rng.choice([f"What is {a} - {b}?", f"What is {a} minus {b}?", f"{a} - {b}", f"{a} - {b} = ?",
                        f"Subtract {b} from {a}.", f"How much is {a} - {b}?", f"{a} minus {b}", f"{a}-{b}",
-                       f"Calculate {a} - {b}.", f"I have {a} {rng.choice(FOODS)}s and give away {b}. How many are left?"])
+                       f"Calculate {a} - {b}.",
+                       f"I have {a} {rng.choice(FOODS)}s and give away {b}. How many are left?"])
     return Turn(vary(rng, user), subtraction_steps(a, b), "subtraction", f"subtract {a} {b}")
+
+
+def multiplication(rng):
+    """The whole table is learned by heart: too few products to hold some out."""
+    a, b = rng.randint(0 if rng.random() < 0.2 else 1, MAX_FACTOR), rng.randint(1, MAX_FACTOR)
+    user = rng.choice([f"What is {a} times {b}?", f"What is {a} * {b}?", f"{a} * {b}", f"{a} x {b}", f"{a} times {b}",
+                       f"Multiply {a} by {b}.", f"Multiply {a} and {b}.", f"How much is {a} times {b}?", f"{a}*{b}",
+                       f"Calculate {a} * {b}.", f"What is {a} x {b}?"])
+    return Turn(vary(rng, user), f"{a} * {b} = {a * b}", "multiplication")
 
 
 # ---------------------------------------------------------------- memory across turns
 
-# kind: (how values are drawn, what the user says, the answer, questions, the recalling answer, without the fact)
-FACTS = {
-    "name": (any_name,
-             ["My name is {v}.", "My name is {v}.", "I am {v}.", "I am called {v}.", "Hi, I am {v}.", "Hello, my name is {v}.",
-              "You can call me {v}."],
-             "Nice to meet you, {v}.", ["What is my name?", "What is my name?", "Who am I?", "Do you remember my name?",
-                                        "What am I called?", "Tell me my name."],
-             "Your name is {v}.", "You have not told me your name."),
-    "number": (lambda rng: str(rng.randint(0, MAX_NUMBER if rng.random() < 0.8 else 199)),
-               ["Remember the number {v}.", "Please remember the number {v}.", "Keep the number {v} in mind.",
-                "The secret number is {v}.", "My number is {v}."],
-               "I will remember the number {v}.",
-               ["What number did I tell you?", "What is the number?", "Which number did I ask you to remember?",
-                "What was the number?", "What is the secret number?", "Do you remember the number?"],
-               "The number is {v}.", "You have not told me a number."),
-    "word": (lambda rng: any_word(rng, 0.3),
-             ["Remember the word {v}.", "The secret word is {v}.", "The password is {v}.", "Keep the word {v} in mind."],
-             "I will remember the word {v}.",
-             ["What is the word?", "What word did I tell you?", "What is the secret word?", "What was the word?",
-              "Which word did I ask you to remember?", "What is the password?"],
-             "The word is {v}.", "You have not told me a word."),
-    "color": (lambda rng: rng.choice(COLORS),
-              ["My favorite color is {v}.", "I like the color {v} best.", "My favourite color is {v}."],
-              "I will remember that your favorite color is {v}.",
-              ["What is my favorite color?", "Which color do I like best?", "What color do I like?"],
-              "Your favorite color is {v}.", "You have not told me your favorite color."),
-    "food": (lambda rng: rng.choice(FOODS),
-             ["My favorite food is {v}.", "I like to eat {v}.", "I love to eat {v}."],
-             "I will remember that you like {v}.",
-             ["What is my favorite food?", "What do I like to eat?", "Which food do I like?"],
-             "You like {v}.", "You have not told me what you like to eat."),
-    "city": (lambda rng: rng.choice(CITIES) if rng.random() < 0.7 else random_word(rng).capitalize(),
-             ["I live in {v}.", "My home is in {v}.", "I am from {v}."],
-             "I will remember that you live in {v}.",
-             ["Where do I live?", "Which city do I live in?", "In which city do I live?", "Where am I from?"],
-             "You live in {v}.", "You have not told me where you live."),
-    "pet": (any_name,
-            ["My pet is called {v}.", "My pet's name is {v}.", "I have a pet called {v}."],
-            "I will remember that your pet is called {v}.",
-            ["What is my pet called?", "What is the name of my pet?", "What is my pet's name?"],
-            "Your pet is called {v}.", "You have not told me about a pet."),
-    "age": (lambda rng: str(rng.randint(5, 99)),
-            ["I am {v} years old.", "My age is {v}."],
-            "I will remember that you are {v} years old.",
-            ["How old am I?", "What is my age?", "Do you know how old I am?"],
-            "You are {v} years old.", "You have not told me your age."),
-}
+def draw_kind(rng, kinds):
+    kinds = list(kinds)
+    return rng.choices(kinds, [FACTS[kind].weight for kind in kinds])[0]
 
 
 def tell_fact(rng, dialogue, kind=None):
-    kind = kind or rng.choice([k for k in FACTS if k not in dialogue.facts] or list(FACTS))
-    draw, statements, acknowledgement = FACTS[kind][:3]
-    value = draw(rng)
-    statement = rng.choice(statements).format(v=value)
+    kind = kind or draw_kind(rng, [k for k in FACTS if k not in dialogue.facts] or FACTS)
+    fact = FACTS[kind]
+    value, statement = fact.draw(rng), word_statement(rng, fact)
     if kind in dialogue.facts and rng.random() < 0.7:
         statement = rng.choice(["Actually, ", "No, ", "Sorry, "]) + \
-            (statement if statement.startswith("I ") else statement[0].lower() + statement[1:])
+            (statement if starts_with_a_name(statement) else statement[0].lower() + statement[1:])
     elif rng.random() < 0.3:
         statement = statement.rstrip(".")
+    if rng.random() < 0.15 and not statement.startswith("{v}"):
+        statement = statement[0].lower() + statement[1:]
     dialogue.facts[kind] = value
     dialogue.fact_turns[kind] = len(dialogue.turns)
-    return Turn(statement, acknowledgement.format(v=value), "telling", f"fact {kind} {value}")
+    return Turn(statement.format(v=value), fact.acknowledgement.format(v=value), "telling", f"fact {kind} {value}")
 
 
 def recall_fact(rng, dialogue, kind):
-    questions, recalled = FACTS[kind][3:5]
     value = dialogue.facts[kind]
-    return Turn(vary(rng, rng.choice(questions)), recalled.format(v=value), "memory", f"fact {kind} {value}")
+    return Turn(vary(rng, rng.choice(FACTS[kind].questions)), FACTS[kind].recalled.format(v=value), "memory",
+                f"fact {kind} {value}")
 
 
 def unknown_fact(rng, dialogue):
-    kind = rng.choice([k for k in FACTS if k not in dialogue.facts] or ["none"])
-    if kind == "none":
+    kinds = [k for k in FACTS if k not in dialogue.facts]
+    if not kinds:
         return unknown(rng)
-    return Turn(vary(rng, rng.choice(FACTS[kind][3])), FACTS[kind][5], "memory_empty")
+    fact = FACTS[draw_kind(rng, kinds)]
+    return Turn(vary(rng, rng.choice(fact.questions)), fact.missing, "memory_empty")
 
 
 # ---------------------------------------------------------------- conversation
@@ -384,22 +373,35 @@ ABILITIES = "I can count, spell and reverse words, repeat phrases, sort lists, a
 
 CONVERSATION = [
     (["Who are you?", "What are you?", "What is your name?", "Tell me about yourself.", "Introduce yourself.",
-      "Are you a robot?", "Are you human?", "Are you an AI?", "What model are you?", "Which model is this?"],
+      "Are you a robot?", "Are you human?", "Are you an AI?", "What model are you?", "Which model is this?",
+      "Who is this?", "Who are you really?", "What's your name?", "Do you have a name?", "Who am I talking to?",
+      "Hi, who are you?", "Hello, who are you?", "What kind of model are you?", "And who are you?",
+      "What are you called?"],
      "I am the demo model of troupe, a very small language model."),
     (["What is troupe?", "Tell me about troupe.", "What does troupe do?", "Explain troupe.", "What is Troupe?",
-      "What program is this?", "What server is this?", "What is this?"],
+      "What program is this?", "What server is this?", "What is this?", "What do you know about troupe?",
+      "How does troupe work?",
+      "Describe troupe.", "What is troupe for?", "What kind of server is this?"],
      "Troupe is a server for language models. It is written in C++ and built from actors: small workers that share "
      "nothing and talk by messages. It sends every answer token by token."),
     (["What can you do?", "Help", "Help me.", "How can you help me?", "What do you know?", "What can I ask you?",
-      "What should I ask?", "What are you good at?", "Give me an example.", "How does this work?", "What now?"],
+      "What should I ask?", "What are you good at?", "Give me an example.", "How does this work?", "What now?",
+      "What else can you do?", "What are your abilities?", "Can you help me?", "I need help.", "What can I do here?",
+      "Show me what you can do.", "What do you do?", "How can I use you?", "Tell me what you can do.",
+      "What can you not do?"],
      ABILITIES),
     (["Hello", "Hi", "Hello!", "Hi there!", "Hey", "Good morning.", "Good evening.", "Hello there.", "Hey there",
-      "Good day.", "Greetings."], "Hello! " + ABILITIES),
+      "Good day.", "Greetings.", "Hi.", "hello", "hey", "Hey!", "Hi!", "Good afternoon.", "Hello, hello.",
+      "Hello again."], "Hello! " + ABILITIES),
     (["How are you?", "How are you doing?", "How do you do?", "Are you well?", "How is it going?"],
      "I am well, thank you. What can I do for you?"),
     (["Thank you.", "Thanks!", "Thanks a lot.", "Thank you very much.", "Great, thanks.", "Thanks", "Nice.", "Great!",
-      "Well done.", "Good job.", "Cool.", "Ok", "Okay.", "Very good.", "Wow!"], "You are welcome."),
-    (["Bye", "Goodbye.", "See you later.", "Good night.", "Bye bye!", "See you."], "Goodbye!"),
+      "Well done.", "Good job.", "Cool.", "Ok", "Okay.", "Very good.", "Wow!", "Thank you so much!", "Many thanks.",
+      "That is right.", "Perfect.",
+      "Right.", "Correct.", "That was good.", "Thx", "Awesome!", "Fine.", "Good."], "You are welcome."),
+    (["Bye", "Goodbye.", "See you later.", "Good night.", "Bye bye!", "See you.", "Bye.", "Good bye.", "Goodbye!",
+      "I have to go.", "See you tomorrow.",
+      "Take care."], "Goodbye!"),
     (["Say yes.", "Answer yes.", "Just say yes."], "Yes"),
     (["Say no.", "Answer no.", "Just say no."], "No"),
     (["Are you there?", "Can you hear me?", "Test", "This is a test.", "Testing", "ping"], "Yes, I am here."),
@@ -417,8 +419,9 @@ def conversation(rng):
 
 def unknown(rng):
     question = rng.choice(UNKNOWN_QUESTIONS).strip().format(
-        place=rng.choice(CITIES), thing=any_word(rng, 0.15), topic=rng.choice(UNKNOWN_TOPICS).strip(),
-        animal=rng.choice(ANIMALS), food=rng.choice(FOODS), adjective=rng.choice(ADJECTIVES), city=rng.choice(CITIES))
+        place=rng.choice(CITIES), thing=any_word(rng, 0.3), topic=rng.choice(UNKNOWN_TOPICS).strip(),
+        animal=rng.choice(ANIMALS), name=any_name(rng), food=rng.choice(FOODS),
+        adjective=rng.choice(ADJECTIVES), city=FACTS["city"].draw(rng))
     return Turn(vary(rng, question), "I am a very small model and do not know about that. " + ABILITIES, "unknown")
 
 
@@ -434,11 +437,12 @@ SYSTEM_PROMPTS = ["You are a helpful assistant.", "You are a helpful assistant."
 
 TASKS = {"counting": counting, "spelling": spelling, "reversing": reversing, "repeating": repeating,
          "sorting": sorting, "series": series, "addition": addition, "subtraction": subtraction,
-         "conversation": conversation, "unknown": unknown, "limits": too_large, "story": story}
+         "conversation": conversation, "unknown": unknown, "limits": too_large, "story": story, "echoing": echoing,
+         "multiplication": multiplication}
 
 # How often a turn of each kind is drawn. train.py may be given another mix for each phase.
 MIX = {"counting": 20, "spelling": 7, "reversing": 9, "repeating": 7, "sorting": 12, "series": 8, "addition": 12,
-       "subtraction": 12, "conversation": 4, "unknown": 3, "limits": 0.7, "story": 1.2}
+       "subtraction": 12, "conversation": 4, "unknown": 3, "limits": 1.5, "story": 1.2, "echoing": 3, "multiplication": 3}
 
 
 def draw_turn(rng, dialogue, mix, memory_share):
@@ -449,7 +453,7 @@ def draw_turn(rng, dialogue, mix, memory_share):
         if rng.random() < 0.08:
             return unknown_fact(rng, dialogue)
         if len(dialogue.facts) < 5 or rng.random() < 0.1:
-            return tell_fact(rng, dialogue, rng.choice(list(FACTS)) if rng.random() < 0.1 else None)
+            return tell_fact(rng, dialogue, draw_kind(rng, FACTS) if rng.random() < 0.1 else None)
     return TASKS[rng.choices(mix[0], mix[1])[0]](rng)
 
 
@@ -528,7 +532,8 @@ def held_out_questions(seed, per_category):
             messages = held_out_dialogue(rng, category).messages()
             questions.append({"category": category, "messages": messages[:-1], "expected": messages[-1]["content"]})
     for questions_of_intent, answer in CONVERSATION:
-        questions.append({"category": "conversation", "messages": [{"role": "user", "content": questions_of_intent[0]}],
+        questions.append({"category": "conversation", "messages": [{"role": "user",
+                         "content": questions_of_intent[0]}],
                           "expected": answer})
     return questions
 

@@ -5,7 +5,9 @@ checked."""
 
 import re
 
-from words import ADJECTIVES, ANIMALS, NAMES, PLACES, TREASURES
+from facts import any_name
+from made_up import made_up_word
+from words import ADJECTIVES, ANIMALS, COMMON_WORDS, PLACES, TREASURES
 
 OPENING = "Once upon a time there was a {animal} called {name}. {name} lived near the {place} and dreamed of a golden {thing}."
 PARTS = [
@@ -47,21 +49,31 @@ def slots_of(text):
     return slots if slots[4] <= len(PARTS) and write_story(*slots) == text else None
 
 
+def draw_slot(rng, words):
+    """A word of the slot's own list, of any list, or of none; it follows "a", so it begins with a consonant."""
+    while True:
+        shape = rng.random()
+        word = rng.choice(words) if shape < 0.5 else rng.choice(COMMON_WORDS) if shape < 0.65 else made_up_word(rng)
+        if word[0] not in "aeiou":
+            return word
+
+
 def story_turn(rng, vary):
     """User text, answer, category and key. Only fully told prompts are category `story` and can be held out."""
-    animals = [a for a in ANIMALS if a[0] not in "aeiou"]
-    name, animal, place, thing = rng.choice(NAMES), rng.choice(animals), rng.choice(PLACES), rng.choice(TREASURES)
+    name, animal, place, thing = any_name(rng), draw_slot(rng, ANIMALS), draw_slot(rng, PLACES), draw_slot(rng, TREASURES)
     num_parts = rng.choice([0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])
     length = {0: "short story", len(PARTS): "long story"}.get(num_parts, f"story in {num_parts} parts")
     if num_parts == 1:
         length = "story in 1 part"
-    if rng.random() < 0.6:
+    if rng.random() < 0.75:
         user = rng.choice([f"Tell me a {length} about {name} the {animal}, the {place} and the golden {thing}.",
+                           f"Write a {length} about a {animal} called {name}, a {place} and a golden {thing}.",
                            f"Write a {length} about {name} the {animal} who looks for a golden {thing} near the {place}."])
         return vary(rng, user), write_story(name, animal, place, thing, num_parts), "story", \
             f"story {name} {animal} {place} {thing} {num_parts}"
     user = rng.choice([f"Tell me a {length}.", f"Tell me a {length} about a {animal}.", f"Write a {length}.",
-                       f"Tell me a {length} about {name} the {animal}.", f"Write a {length} about a {animal} called {name}.",
+                       f"Tell me a {length} about {name} the {animal}.",
+                       f"Write a {length} about a {animal} called {name}.",
                        f"Tell me a {rng.choice(ADJECTIVES)} {length}.", f"I want to hear a {length}."])
     if num_parts == 0 and rng.random() < 0.5:
         user = user.replace("short story", "story")
