@@ -2,6 +2,7 @@
 """Asks a model directory held-out questions, decodes greedily and counts the answers that are exactly right.
 
     evaluate.py --model models/demo                         a table by category
+    evaluate.py --model models/demo --unseen                words, names and wordings that training never has
     evaluate.py --model models/demo --ask "Count to 5."     one answer
 The network here is written out a second time, one sequence with a key/value cache, in fp32: it shares no code with
 model.py and serves as an independent reference.
@@ -19,6 +20,7 @@ from safetensors.torch import load_file
 
 import generator
 import stories
+import unseen
 from chat import Chat
 
 
@@ -133,6 +135,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--questions", type=Path, help="a file that `generator.py export` wrote; default: fresh ones")
+    parser.add_argument("--unseen", action="store_true", help="questions of unseen.py")
     parser.add_argument("--seed", type=int, default=123)
     parser.add_argument("--per-category", type=int, default=100)
     parser.add_argument("--show-wrong", action="store_true")
@@ -148,11 +151,14 @@ def main():
         return
     if arguments.questions:
         questions = json.loads(arguments.questions.read_text())
+    elif arguments.unseen:
+        questions = unseen.questions(arguments.seed, arguments.per_category)
     else:
         questions = generator.held_out_questions(arguments.seed, arguments.per_category)
     started = time.time()
     evaluate(model, chat, questions, arguments.show_wrong)
-    evaluate_open_stories(model, chat)
+    if not arguments.unseen:
+        evaluate_open_stories(model, chat)
     print(f"{time.time() - started:.0f} s")
 
 
