@@ -98,7 +98,7 @@ class Trainer:
             self.model.load_state_dict(llama.load(arguments.model).state_dict())
         self.model.to(self.device)
         self.optimizer = Optimizer(self.model)
-        self.phase, self.phase_step = 0, 0
+        self.phase, self.phase_step, self.phase_seconds = 0, 0, 0.0
         if arguments.checkpoint.exists():
             self.restore()
         self.hidden = torch.compile(self.model.hidden, dynamic=False) if arguments.compile else self.model.hidden
@@ -111,11 +111,13 @@ class Trainer:
         self.optimizer.load_state_dict(state["optimizer"])
         self.phase, self.phase_step, self.step, self.tokens = \
             state["phase"], state["phase_step"], state["step"], state["tokens"]
+        self.phase_seconds = state.get("phase_seconds", 0.0)
 
     def save(self):
         temporary = self.arguments.checkpoint.with_suffix(".writing")
         torch.save({"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict(), "phase": self.phase,
-                    "phase_step": self.phase_step, "step": self.step, "tokens": self.tokens}, temporary)
+                    "phase_step": self.phase_step, "phase_seconds": self.phase_seconds, "step": self.step,
+                    "tokens": self.tokens}, temporary)
         temporary.replace(self.arguments.checkpoint)
 
     def export(self):
@@ -148,13 +150,20 @@ class Trainer:
         """Read anew at every step, so that a phase to come can still be changed while one runs."""
         phases = json.loads(self.arguments.schedule.read_text())
         while self.phase < len(phases):
-            if self.phase_step < phases[self.phase]["steps"]:
+            if self.share_done(phases[self.phase]) < 1:
                 return phases[self.phase]
-            self.phase, self.phase_step = self.phase + 1, 0
+            self.phase, self.phase_step, self.phase_seconds = self.phase + 1, 0, 0.0
             self.save()
         return None
 
+    def share_done(self, phase):
+        """Of the phase's steps, or of its minutes where it has these instead."""
+        if "minutes" in phase:
+            return self.phase_seconds / 60 / phase["minutes"]
+        return self.phase_step / phase["steps"]
+
     def train_step(self, phase):
+        began = time.time()
         rng = random.Random(f"{self.arguments.seed} {self.step}")
         lengths = {int(n): share for n, share in phase["row_lengths"].items()}
         length = rng.choices(list(lengths), list(lengths.values()))[0]
@@ -162,12 +171,13 @@ class Trainer:
         tokens, targets, owners = self.rows.batch(rng, num_rows, length, phase)
         loss = self.loss(tokens, targets, attention_mask(owners))
         loss.backward()
-        done = self.phase_step / phase["steps"]
+        done = self.share_done(phase)
         start, end = phase["learning_rate"]
         warmup = min(1.0, (self.step + 1) / 60)
         self.optimizer.step(warmup * (start + (end - start) * done))
         self.step += 1
         self.phase_step += 1
+        self.phase_seconds += time.time() - began
         self.tokens += tokens.numel()
         return length, loss.item(), tokens.numel()
 
