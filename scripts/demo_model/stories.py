@@ -7,7 +7,7 @@ import re
 
 from facts import any_name
 from made_up import made_up_word
-from words import ADJECTIVES, ANIMALS, COMMON_WORDS, PLACES, TREASURES
+from words import ADJECTIVES, ANIMALS, COMMON_WORDS, NAMES, PLACES, TREASURES
 
 OPENING = "Once upon a time there was a {animal} called {name}. {name} lived near the {place} and dreamed of a golden {thing}."
 PARTS = [
@@ -49,10 +49,11 @@ def slots_of(text):
     return slots if slots[4] <= len(PARTS) and write_story(*slots) == text else None
 
 
-def draw_slot(rng, words):
-    """A word of the slot's own list, of any list, or of none; it follows "a", so it begins with a consonant."""
+def draw_slot(rng, words, told):
+    """A word of the slot's own list or, if the prompt tells it, of any list or of none. It follows "a", so it begins with
+    a consonant."""
     while True:
-        shape = rng.random()
+        shape = rng.random() if told else 0.0
         word = rng.choice(words) if shape < 0.5 else rng.choice(COMMON_WORDS) if shape < 0.65 else made_up_word(rng)
         if word[0] not in "aeiou":
             return word
@@ -60,21 +61,26 @@ def draw_slot(rng, words):
 
 def story_turn(rng, vary):
     """User text, answer, category and key. Only fully told prompts are category `story` and can be held out."""
-    name, animal, place, thing = any_name(rng), draw_slot(rng, ANIMALS), draw_slot(rng, PLACES), draw_slot(rng, TREASURES)
+    told = rng.random() < 0.75
+    animal_told = told or rng.random() < 0.5
+    name = any_name(rng) if animal_told else rng.choice(NAMES)
+    animal, place = draw_slot(rng, ANIMALS, animal_told), draw_slot(rng, PLACES, told)
+    thing = draw_slot(rng, TREASURES, told)
     num_parts = rng.choice([0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])
     length = {0: "short story", len(PARTS): "long story"}.get(num_parts, f"story in {num_parts} parts")
     if num_parts == 1:
         length = "story in 1 part"
-    if rng.random() < 0.75:
+    if told:
         user = rng.choice([f"Tell me a {length} about {name} the {animal}, the {place} and the golden {thing}.",
-                           f"Write a {length} about a {animal} called {name}, a {place} and a golden {thing}.",
+                           f"Write a {length} about a {animal} called {name}, the {place} and a golden {thing}.",
                            f"Write a {length} about {name} the {animal} who looks for a golden {thing} near the {place}."])
         return vary(rng, user), write_story(name, animal, place, thing, num_parts), "story", \
             f"story {name} {animal} {place} {thing} {num_parts}"
-    user = rng.choice([f"Tell me a {length}.", f"Tell me a {length} about a {animal}.", f"Write a {length}.",
-                       f"Tell me a {length} about {name} the {animal}.",
-                       f"Write a {length} about a {animal} called {name}.",
-                       f"Tell me a {rng.choice(ADJECTIVES)} {length}.", f"I want to hear a {length}."])
+    about_animal = [f"Tell me a {length} about a {animal}.", f"Tell me a {length} about {name} the {animal}.",
+                    f"Write a {length} about a {animal} called {name}.", f"Write a {length} about a {animal}."]
+    about_nothing = [f"Tell me a {length}.", f"Write a {length}.", f"Tell me a {rng.choice(ADJECTIVES)} {length}.",
+                     f"I want to hear a {length}."]
+    user = rng.choice(about_animal if animal_told else about_nothing)
     if num_parts == 0 and rng.random() < 0.5:
         user = user.replace("short story", "story")
     return vary(rng, user), write_story(name, animal, place, thing, num_parts), "story_open", None
