@@ -34,6 +34,7 @@ class Lfm2Program {
       const std::string prefix = layer_prefix(layer);
       const std::uint32_t num_layers = num_page_layers(config_, layer);
       const TensorId normed = norm(prefix + "operator_norm");
+      if (layer == middle_layer(config_)) writer_.hand_out(x_);
       residual_ = config_.lfm2->is_convolution[layer] ? convolution(prefix, page_layer, num_layers, normed)
                                                       : attention(prefix, page_layer, normed);
       residual_ = feed_forward(prefix);
