@@ -312,7 +312,7 @@ void EngineCore::absorb(WorkerId id, const Flight& flight, const BatchResult& re
       release(entry.sequence);
     }
     if (sequence->run != entry.run) continue;
-    if (sequence->num_generated() >= sequence->report_at) nearing.push_back(entry);
+    if (sequence->nears_reservation()) nearing.push_back(entry);
     if (sequence->is_paused) settle_pause(entry.sequence);
   }
   for (const FlightEntry& entry : nearing)
@@ -375,7 +375,7 @@ bool EngineCore::absorb_token(SequenceIndex index, const SliceResults& slices) {
   if (sequence.is_only_scored) {
     output.token = -1;
     output.end = SequenceEnd::kLength;
-  } else if (sequence.num_generated() >= sequence.length.ends_at ||
+  } else if (sequence.is_at_foreseen_end() ||
              (sequence.num_generated() > sequence.min_tokens && sequence.is_ended_by(token))) {
     sequence.length.is_whole = true;
     output.end = SequenceEnd::kEndToken;

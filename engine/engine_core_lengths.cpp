@@ -23,6 +23,7 @@ void EngineCore::foresee(SequenceIndex index) {
   if (ticket.answer_tokens) sequence.length.ends_at = std::max(1U, *ticket.answer_tokens);
   sequence.length.foretold = ticket.foretold_tokens.value_or(ticket.answer_tokens.value_or(0));
   flows_.set_work(sequence.flow, sequence.arrival, work_of(sequence));
+  sequence.heed_length();
   if (!options_.serving.foresees_lengths() || sequence.is_only_scored) return;
   sequence.length.is_awaited = true;
   out_->push_back(ForecastLength{.questions = {question_of(sequence)}});

@@ -59,12 +59,12 @@ struct alignas(64) Sequence {
   FairQueue::FlowId flow = 0;
   std::uint64_t last_batch = 0;  // the last it was in, or before which it began to run
   std::uint32_t min_tokens = 0;
-  std::uint32_t cached_tokens = 0;                   // of the prompt, when it first ran
-  BatchTally batches;                                // completed ones
-  std::vector<PageId> pages;                         // while it runs
-  TimePoint started;                                 // when it first ran
-  bool is_penalized = false;                         // has `penalized`
-  std::uint32_t report_at = ForeseenLength::kNever;  // as its length has it
+  std::uint32_t cached_tokens = 0;                       // of the prompt, when it first ran
+  BatchTally batches;                                    // completed ones
+  std::vector<PageId> pages;                             // while it runs
+  TimePoint started;                                     // when it first ran
+  bool is_penalized = false;                             // has `penalized`
+  std::uint32_t length_due_at = ForeseenLength::kNever;  // tokens from which its length is to be asked
 
   // For every token of some.
   std::array<std::int32_t, kFewEndTokens> end_tokens = {};
@@ -96,8 +96,14 @@ struct alignas(64) Sequence {
 
   void reserve(std::uint32_t num_tokens, std::uint32_t page_size) {
     length.reserve(num_tokens, page_size);
-    report_at = length.report_at;
+    heed_length();
   }
+  // After each change of `length`.
+  void heed_length() { length_due_at = std::min(length.report_at, length.ends_at); }
+  // Its length lies in a line that few tokens need.
+  bool is_length_due() const { return num_generated() >= length_due_at; }
+  bool nears_reservation() const { return is_length_due() && num_generated() >= length.report_at; }
+  bool is_at_foreseen_end() const { return is_length_due() && num_generated() >= length.ends_at; }
   // That of the draw which is submitted next: `allowed` is for the oldest in flight, if there are any.
   bool is_mask_known() const { return allowed && progress.num_pending() == 0; }
   std::uint32_t num_generated() const { return progress.num_known() - num_prompt; }
