@@ -17,7 +17,6 @@ DeviceBook::DeviceBook(const ServingSettings& settings, std::uint32_t num_pages)
     : num_pages_(num_pages),
       free_(all_free(num_pages)),
       nodes_(num_pages, kNoNode),
-      quotas_(num_pages, kNoQuota),
       dirty_(settings),
       clean_(settings),
       loose_(settings) {}
@@ -32,20 +31,18 @@ std::uint32_t DeviceBook::take_free(QuotaId quota) {
   assert(!free_.empty());
   const std::uint32_t page = free_.back();
   free_.pop_back();
-  quotas_[page] = quota;
   used_.add(quota);
   return page;
 }
 
-void DeviceBook::put_free(std::uint32_t page) {
-  used_.remove(quotas_[page]);
+void DeviceBook::put_free(std::uint32_t page, QuotaId quota) {
+  used_.remove(quota);
   free_.push_back(page);
 }
 
-void DeviceBook::change_quota(std::uint32_t page, QuotaId quota) {
-  used_.remove(quotas_[page]);
-  quotas_[page] = quota;
-  used_.add(quota);
+void DeviceBook::change_quota(QuotaId from, QuotaId to) {
+  used_.remove(from);
+  used_.add(to);
 }
 
 void DeviceBook::enqueue(std::uint32_t page, EvictionEntry node, bool is_on_host) {

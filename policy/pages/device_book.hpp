@@ -29,9 +29,9 @@ class DeviceBook {
   std::uint32_t num_available() const { return num_free() + num_cached(); }
 
   std::uint32_t take_free(QuotaId quota);  // for it; there must be one
-  void put_free(std::uint32_t page);
-  void change_quota(std::uint32_t page, QuotaId quota);  // of one that is not free, and in no queue
-  const QuotaCounts& used() const { return used_; }      // pages that are not free
+  void put_free(std::uint32_t page, QuotaId quota);
+  void change_quota(QuotaId from, QuotaId to);       // of a page that is not free
+  const QuotaCounts& used() const { return used_; }  // pages that are not free
 
   // A page of a node that no lease holds. Clean: the node is on the host too;
   // dirty: it is not.
@@ -65,8 +65,7 @@ class DeviceBook {
   friend class Fingerprint;
   std::uint32_t num_pages_;
   std::vector<std::uint32_t> free_;
-  std::vector<NodeId> nodes_;    // by page, while it is in a queue
-  std::vector<QuotaId> quotas_;  // by page, while it is not free
+  std::vector<NodeId> nodes_;  // by page, while it is in a queue
   QuotaCounts used_;
   EvictionQueue dirty_, clean_, loose_;  // by page: a queue is as large as its device
   std::vector<PageCopy> copies_;         // not yet taken

@@ -81,12 +81,12 @@ bool PageAudit::are_counted_right() const {
   std::map<NodeId, std::uint32_t> leases, disk_children;
   std::map<std::pair<NodeId, WorkerIndex>, std::uint32_t> holders;
   for (const auto& [id, lease] : leases_.all()) {
-    for (const HeldPage& held : lease.pages) {
+    for (const HeldPage& held : lease->pages) {
       if (held.node == kNoNode) continue;
       leases[held.node] += 1;
       if (held.is_private) continue;
-      holders[{held.node, lease.worker}] += 1;
-      const DevicePage* const page = places_[held.node].on(lease.worker);
+      holders[{held.node, lease->worker}] += 1;
+      const DevicePage* const page = places_[held.node].on(lease->worker);
       if (!page || page->page != held.page) return false;
     }
   }
@@ -112,8 +112,8 @@ bool PageAudit::have_device_pages_one_owner() const {
     for (const std::uint32_t page : tiers_.device(worker).free_pages()) owners[worker].at(page) += 1;
   }
   for (const auto& [id, lease] : leases_.all())
-    for (const HeldPage& held : lease.pages)
-      if (held.is_private) owners.at(lease.worker).at(held.page) += 1;
+    for (const HeldPage& held : lease->pages)
+      if (held.is_private) owners.at(lease->worker).at(held.page) += 1;
   for (NodeId id = 0; id < places_.tree().end(); ++id)
     for (const DevicePage& page : places_[id].on_devices) owners.at(page.worker).at(page.page) += 1;
   for (const auto& of_worker : owners)
@@ -152,9 +152,9 @@ bool PageAudit::are_quotas_counted_right() const {
     for (const DevicePage& page : place.on_devices) on_devices[page.worker].add(place.quota);
   }
   for (const auto& [id, lease] : leases_.all()) {
-    quotas.insert(lease.quota);
-    for (const HeldPage& held : lease.pages)
-      if (held.is_private) on_devices[lease.worker].add(lease.quota);
+    quotas.insert(lease->quota);
+    for (const HeldPage& held : lease->pages)
+      if (held.is_private) on_devices[lease->worker].add(lease->quota);
   }
   return std::all_of(quotas.begin(), quotas.end(), [&](QuotaId quota) {
     for (WorkerIndex worker = 0; worker < tiers_.num_workers(); ++worker)

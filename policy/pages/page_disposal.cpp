@@ -28,7 +28,7 @@ void PageDisposal::drop(NodeId id, DiskBook::Discard on_disk) {
   places_.dequeue(id);
   std::erase_if(places_[id].on_devices, [&](const DevicePage& page) {
     if (page.num_holders > 0) return false;
-    places_.tiers().device(page.worker).put_free(page.page);
+    places_.tiers().device(page.worker).put_free(page.page, places_[id].quota);
     return true;
   });
   places_.enqueue(id);

@@ -8,6 +8,12 @@
 #include "policy/pages/page_disposal.hpp"
 
 namespace troupe {
+namespace {
+
+// Pages that a lease has room for beyond its first ones, as most answers need no more.
+constexpr std::size_t kUsualGrowth = 16;
+
+}  // namespace
 
 std::optional<PageGrant> PageLeases::reserve(WorkerIndex worker, LeaseId id, TenantId tenant,
                                              std::span<const std::int32_t> tokens, PageDemand demand,
@@ -18,16 +24,19 @@ std::optional<PageGrant> PageLeases::reserve(WorkerIndex worker, LeaseId id, Ten
   if (!num_new) return std::nullopt;
 
   std::vector<NodeId> lifted = found.chain;
+  const std::size_t num_pages = found.chain.size() + *num_new;
   const bool has_head = found.head != kNoNode && *num_new > 0 && has_room_for_head(worker, found);
   if (has_head) lifted.push_back(found.head);
   places_.own(lifted, quota);
   places_.lift(worker, lifted);
   PageLease lease{.worker = worker, .tenant = tenant, .quota = quota, .pages = {}};
+  lease.pages.reserve(num_pages + kUsualGrowth);
   PageGrant grant = take_chain(found.chain, lease, now);
   if (has_head) take_head(found, lease, grant, now);
   places_.put_back(lifted);
-  while (lease.pages.size() < found.chain.size() + *num_new)
+  while (lease.pages.size() < num_pages)
     lease.pages.push_back({.page = HostTraffic(places_).take_device_page(worker, quota, now)});
+  grant.pages.reserve(num_pages + kUsualGrowth);
   for (const HeldPage& held : lease.pages) grant.pages.push_back(held.page);
   book_.add(id, std::move(lease));
   return grant;
@@ -125,6 +134,7 @@ std::optional<std::vector<std::uint32_t>> PageLeases::extend(LeaseId id, PageDem
   const auto num_new = pages_to_grant(demand, places_.tiers().device(worker).num_available());
   if (!num_new) return std::nullopt;
   std::vector<std::uint32_t> pages;
+  pages.reserve(*num_new);
   for (std::uint32_t i = 0; i < *num_new; ++i) {
     pages.push_back(HostTraffic(places_).take_device_page(worker, lease->quota, now));
     lease->pages.push_back({.page = pages.back()});
@@ -185,12 +195,12 @@ void PageLeases::adopt(WorkerIndex worker, HeldPage& held, TimePoint now) {
 void PageLeases::release(LeaseId id, TimePoint now) {
   const auto lease = book_.take(id);
   if (!lease) return;
-  for (auto held = lease->pages.rbegin(); held != lease->pages.rend(); ++held)
-    let_go(lease->worker, *held, now);
+  for (auto held = lease->pages.rbegin(); held != lease->pages.rend(); ++held) let_go(*lease, *held, now);
 }
 
-void PageLeases::let_go(WorkerIndex worker, const HeldPage& held, TimePoint now) {
-  if (held.is_private) places_.tiers().device(worker).put_free(held.page);
+void PageLeases::let_go(const PageLease& lease, const HeldPage& held, TimePoint now) {
+  const WorkerIndex worker = lease.worker;
+  if (held.is_private) places_.tiers().device(worker).put_free(held.page, lease.quota);
   if (held.node == kNoNode) return;
   places_.dequeue(held.node, worker);
   PagePlace& place = places_[held.node];

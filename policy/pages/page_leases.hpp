@@ -63,7 +63,7 @@ class PageLeases {
   void take_head(const PrefixSearch::Found& found, PageLease& lease, PageGrant& grant, TimePoint now);
   bool is_covered(const PageLease& lease, NodeId parent, std::span<const std::int32_t> tokens) const;
   void adopt(WorkerIndex worker, HeldPage& held, TimePoint now);
-  void let_go(WorkerIndex worker, const HeldPage& held, TimePoint now);
+  void let_go(const PageLease& lease, const HeldPage& held, TimePoint now);
 
   PagePlaces& places_;
   LeaseBook& book_;

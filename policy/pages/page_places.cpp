@@ -163,7 +163,8 @@ void PagePlaces::own(std::span<const NodeId> chain, QuotaId quota) {
     PagePlace& place = places_[id];
     if (place.quota == quota) continue;
     dequeue(id);
-    for (const DevicePage& page : place.on_devices) tiers_.device(page.worker).change_quota(page.page, quota);
+    for (const DevicePage& page : place.on_devices)
+      tiers_.device(page.worker).change_quota(place.quota, quota);
     const std::uint32_t host_page = place.host_page == kNone ? kNone : clear_host_page(id);
     const std::uint32_t disk_page = place.disk_page == kNone ? kNone : clear_disk_page(id);
     place.quota = quota;
@@ -177,7 +178,7 @@ void PagePlaces::free_device_page(NodeId id, WorkerIndex worker) {
   auto& pages = places_[id].on_devices;
   const auto found =
       std::find_if(pages.begin(), pages.end(), [&](const DevicePage& page) { return page.worker == worker; });
-  tiers_.device(worker).put_free(found->page);
+  tiers_.device(worker).put_free(found->page, places_[id].quota);
   pages.erase(found);
 }
 

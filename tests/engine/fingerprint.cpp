@@ -249,7 +249,7 @@ void Fingerprint::add_turns(const ModelCores& cores) {
 // worker is lost.
 void Fingerprint::name_leases(const PageCache& cache) {
   std::set<std::pair<WorkerIndex, LeaseId>> leases;
-  for (const auto& [id, lease] : cache.leases_.all()) leases.emplace(lease.worker, id);
+  for (const auto& [id, lease] : cache.leases_.all()) leases.emplace(lease->worker, id);
   for (const auto& [worker, id] : leases) name(leases_, id);
 }
 
@@ -434,7 +434,7 @@ void Fingerprint::add_cache(const PageCache& cache) {
   add_host(places.tiers().host());
   add_disk(places.tiers().disk());
   std::map<std::uint32_t, const PageLease*> leases;
-  for (const auto& [id, lease] : cache.leases_.all()) leases.emplace(name(leases_, id), &lease);
+  for (const auto& [id, lease] : cache.leases_.all()) leases.emplace(name(leases_, id), lease);
   add(leases.size());
   for (const auto& [name, lease] : leases) {
     add(name);
