@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/predictor.hpp"
 
+#include <array>
 #include <string>
 #include <utility>
 
@@ -89,12 +90,16 @@ void PredictorState::save(ModelIndex model) {
 
 // Over all models, by the answers that each was judged by.
 void PredictorState::report() const {
-  double num_judged = 0, num_fitted = 0, num_states = 0;
+  double num_judged = 0, num_fitted = 0, num_states = 0, log_errors = 0;
+  std::array<double, LengthPredictor::kNumTenths> tenths = {};
   std::array<double, LengthPredictor::kNumStages> losses = {};
   for (const LengthPredictor& predictor : predictors_) {
     const auto weight = static_cast<double>(predictor.num_judged());
     num_judged += weight;
     num_fitted += weight * predictor.coverage();
+    log_errors += weight * predictor.mean_log_error();
+    for (std::size_t tenth = 0; tenth < tenths.size(); ++tenth)
+      tenths[tenth] += weight * predictor.coverage(tenth);
     num_states += static_cast<double>(predictor.num_states_learnt());
     for (std::size_t i = 0; i < losses.size(); ++i)
       losses[i] += weight * predictor.mean_loss(static_cast<LengthPredictor::Stage>(i));
@@ -107,6 +112,9 @@ void PredictorState::report() const {
   metrics.forecast_loss_beginning.set(losses[2] / num_judged);
   metrics.forecast_loss_state.set(losses[3] / num_judged);
   metrics.states_learnt.set(num_states);
+  metrics.forecast_log_error.set(log_errors / num_judged);
+  for (std::size_t tenth = 0; tenth < tenths.size(); ++tenth)
+    metrics.forecast_tenths.at(tenth).set(tenths[tenth] / num_judged);
 }
 
 }  // namespace troupe

@@ -12,7 +12,7 @@ namespace troupe {
 // With one rotation for all layers; without its max_positions, which rotary_parameters() fills in.
 ModelShapes decoder_shapes(const ModelConfig& config);
 
-// The layer whose input is the state that is handed out: late enough to know the question, and not
+// The input of this layer is the state that is handed out: late enough to know the question, and not
 // yet busy with the next token.
 inline std::uint32_t middle_layer(const ModelConfig& config) { return config.num_layers / 2; }
 

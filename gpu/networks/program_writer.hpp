@@ -26,7 +26,7 @@ class ProgramWriter {
   // bias `name`_bias, the product `name`_product.
   TensorId matmul(const std::string& name, TensorId a, std::uint32_t width, bool has_bias);
 
-  // What x holds behind the operators so far is the state that may be handed out. A later one must
+  // The state that may be handed out is what x holds behind the operators so far. A later one must
   // read x.
   void hand_out(TensorId x);
 

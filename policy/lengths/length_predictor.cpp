@@ -27,6 +27,23 @@ std::array<std::uint64_t, LengthPredictor::kNumKeys> keys_of(const LengthQuestio
   return {0, tenant, beginning};
 }
 
+std::uint32_t calibrated(std::uint32_t guess, double calibration, std::uint32_t most) {
+  const double reserved = std::ceil(std::exp(calibration) * guess);
+  return static_cast<std::uint32_t>(std::clamp(reserved, 1.0, static_cast<double>(most)));
+}
+
+// nullopt: it was cut off before that showed.
+std::optional<bool> fits(std::uint32_t guess, SeenLength length) {
+  if (!length.is_whole && length.num_tokens < guess) return std::nullopt;
+  return length.is_whole && length.num_tokens <= guess;
+}
+
+// The least, if the answer was cut off.
+double log_error(std::uint32_t guess, SeenLength length) {
+  const double ratio = std::max(1U, length.num_tokens) / static_cast<double>(std::max(1U, guess));
+  return length.is_whole ? std::abs(std::log(ratio)) : std::max(0.0, std::log(ratio));
+}
+
 }  // namespace
 
 std::optional<double> pinball_loss(double rank, std::uint32_t guess, SeenLength length) {
@@ -55,8 +72,9 @@ LengthGuess LengthPredictor::foresee(std::uint64_t answer, const LengthQuestion&
     if (i == used) likely_used = likely;
   }
   awaited.guesses[static_cast<std::size_t>(Stage::kState)] = guess;
-  awaited.reserved = calibrated(awaited.guesses[used], most);
-  const LengthGuess result{.reserved = awaited.reserved, .likely = likely_used};
+  awaited.at_arrival = calibrated(awaited.guesses[used], calibration_, most);
+  awaited.likely = likely_used;
+  const LengthGuess result{.reserved = awaited.at_arrival, .likely = likely_used};
   if (awaited_.size() < kMostAwaited) awaited_.insert_or_assign(answer, std::move(awaited));
   return result;
 }
@@ -73,15 +91,11 @@ std::optional<LengthGuess> LengthPredictor::refine(std::uint64_t answer, std::sp
   if (head_.num_learnt() < kFewStates) return std::nullopt;
   const std::uint32_t guess = std::clamp(head_.quantile(awaited.features, quantile_), 1U, most);
   awaited.guesses[static_cast<std::size_t>(Stage::kState)] = guess;
-  if (stage() != Stage::kState) return std::nullopt;
-  awaited.reserved = std::max(awaited.reserved, calibrated(guess, most));
-  return LengthGuess{.reserved = awaited.reserved,
-                     .likely = std::clamp(head_.quantile(awaited.features, kLikely), 1U, most)};
-}
-
-std::uint32_t LengthPredictor::calibrated(std::uint32_t guess, std::uint32_t most) const {
-  const double reserved = std::ceil(std::exp(calibration_) * guess);
-  return static_cast<std::uint32_t>(std::clamp(reserved, 1.0, static_cast<double>(most)));
+  awaited.at_prefill = calibrated(guess, refined_calibration_, most);
+  awaited.is_refined = stage() == Stage::kState;
+  if (!awaited.is_refined) return std::nullopt;
+  awaited.likely = std::clamp(head_.quantile(awaited.features, kLikely), 1U, most);
+  return LengthGuess{.reserved = std::max(awaited.at_arrival, awaited.at_prefill), .likely = awaited.likely};
 }
 
 void LengthPredictor::learn(std::uint64_t answer, SeenLength length) {
@@ -99,14 +113,22 @@ void LengthPredictor::learn(std::uint64_t answer, SeenLength length) {
 // An answer that reached max_tokens could not have taken more: its length is known.
 void LengthPredictor::judge(const Awaited& awaited, SeenLength length) {
   length.is_whole = length.is_whole || length.num_tokens >= awaited.max_tokens;
-  if (!length.is_whole && length.num_tokens < awaited.reserved) return;
-  const bool has_fitted = length.is_whole && length.num_tokens <= awaited.reserved;
-  calibration_ += kCalibrationStep * ((has_fitted ? 0.0 : 1.0) - (1 - quantile_));
-  calibration_ = std::clamp(calibration_, -kMostCalibration, kMostCalibration);
-  Judged judged{.has_fitted = has_fitted};
+  calibrate(calibration_, awaited.at_arrival, length);
+  if (awaited.at_prefill > 0) calibrate(refined_calibration_, awaited.at_prefill, length);
+  const std::uint32_t guess = awaited.is_refined ? awaited.at_prefill : awaited.at_arrival;
+  const auto has_fitted = fits(guess, length);
+  if (!has_fitted) return;
+  Judged judged{.has_fitted = *has_fitted, .guess = guess, .log_error = log_error(awaited.likely, length)};
   for (std::size_t i = 0; i < kNumStages; ++i)
     judged.losses[i] = pinball_loss(quantile_, awaited.guesses[i], length).value_or(0);
   add(judged);
+}
+
+void LengthPredictor::calibrate(double& calibration, std::uint32_t guess, SeenLength length) const {
+  const auto has_fitted = fits(guess, length);
+  if (!has_fitted) return;
+  calibration += kCalibrationStep * ((*has_fitted ? 0.0 : 1.0) - (1 - quantile_));
+  calibration = std::clamp(calibration, -kMostCalibration, kMostCalibration);
 }
 
 // Summed anew each time: no error adds up.
@@ -142,6 +164,27 @@ Stage LengthPredictor::best_of(std::size_t num_stages) const {
 double LengthPredictor::mean_loss(Stage stage) const {
   if (losses_.empty()) return 0;
   return sums_[static_cast<std::size_t>(stage)] / static_cast<double>(losses_.size());
+}
+
+double LengthPredictor::mean_log_error() const {
+  if (losses_.empty()) return 0;
+  double sum = 0;
+  for (const Judged& judged : losses_) sum += judged.log_error;
+  return sum / static_cast<double>(losses_.size());
+}
+
+double LengthPredictor::coverage(std::size_t tenth) const {
+  std::vector<const Judged*> by_size;
+  for (const Judged& judged : losses_) by_size.push_back(&judged);
+  std::stable_sort(by_size.begin(), by_size.end(),
+                   [](const Judged* a, const Judged* b) { return a->guess < b->guess; });
+  const std::size_t first = by_size.size() * tenth / kNumTenths;
+  const std::size_t end = by_size.size() * (tenth + 1) / kNumTenths;
+  if (first == end) return 1;
+  const auto num_fitted = std::count_if(by_size.begin() + static_cast<std::ptrdiff_t>(first),
+                                        by_size.begin() + static_cast<std::ptrdiff_t>(end),
+                                        [](const Judged* one) { return one->has_fitted; });
+  return static_cast<double>(num_fitted) / static_cast<double>(end - first);
 }
 
 double LengthPredictor::coverage() const {

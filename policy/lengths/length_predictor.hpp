@@ -17,8 +17,9 @@
 // The quantile that is reserved is calibrated: whatever the stages do, in the long run a
 // share `quantile` of answers fits its reservation (conformal control: the guess is
 // multiplied by a factor that grows with each answer that did not fit and shrinks with
-// each that did). An answer that was cut off says nothing where it was shorter than
-// its guess, and that it would have been longer where it was not.
+// each that did). Guesses at arrival have one factor, those at the end of the prefill another. An
+// answer that was cut off says nothing where it was shorter than its guess, and that it would have
+// been longer where it was not.
 //
 // A value; one caller at a time.
 #pragma once
@@ -66,13 +67,14 @@ class LengthPredictor {
   static constexpr double kCalibrationStep = 0.05;     // of the factor's logarithm
   static constexpr double kMostCalibration = 3;        // so, too: e^3 is 20 times
   static constexpr double kLikely = 0.5;
+  static constexpr std::size_t kNumTenths = 10;
 
   explicit LengthPredictor(double quantile = 0.6) : quantile_(quantile) {}
 
   // `answer` names it until learn() or forget().
   LengthGuess foresee(std::uint64_t answer, const LengthQuestion& question);
   // At the end of its prefill: the served model's state at the prompt's last token. Nothing: the
-  // guess stays. What is reserved for an answer only grows.
+  // guess stays. A reservation only grows, so more of them fit than is asked for.
   std::optional<LengthGuess> refine(std::uint64_t answer, std::span<const float> state);
   // The answer has ended, or was cut off, with so many tokens. Unknown ones are ignored.
   void learn(std::uint64_t answer, SeenLength length);
@@ -80,7 +82,11 @@ class LengthPredictor {
   Stage stage() const;                  // its guesses are used
   double mean_loss(Stage stage) const;  // tokens, over the last answers; 0: none yet
   std::size_t num_judged() const { return losses_.size(); }
-  double coverage() const;  // share of the last answers that fitted; 1: none yet
+  double coverage() const;  // share of the last answers that fitted their last guess; 1: none yet
+  // So, too, of a tenth of them, by that guess: those of the shortest first.
+  double coverage(std::size_t tenth) const;
+  // Mean distance of likely from real lengths, of logarithms, over the last answers; 0: none yet.
+  double mean_log_error() const;
   double calibration() const { return calibration_; }
   std::size_t num_awaited() const { return awaited_.size(); }
   std::uint64_t num_learnt() const { return num_learnt_; }
@@ -99,16 +105,20 @@ class LengthPredictor {
   struct Awaited {
     std::array<std::uint64_t, kNumKeys> keys = {};
     std::array<std::uint32_t, kNumStages> guesses = {};
-    std::uint32_t reserved = 0, max_tokens = 0, prompt_tokens = 0;
+    std::uint32_t at_arrival = 0, at_prefill = 0;  // calibrated guesses; at_prefill 0: there is none
+    std::uint32_t likely = 0, max_tokens = 0, prompt_tokens = 0;
+    bool is_refined = false;           // at_prefill is used
     std::vector<float> features = {};  // empty: no state has come
   };
   struct Judged {
     Losses losses = {};
     bool has_fitted = true;
+    std::uint32_t guess = 0;  // the last one, calibrated
+    double log_error = 0;
   };
 
   Stage best_of(std::size_t num_stages) const;
-  std::uint32_t calibrated(std::uint32_t guess, std::uint32_t most) const;
+  void calibrate(double& calibration, std::uint32_t guess, SeenLength length) const;
   void judge(const Awaited& awaited, SeenLength length);
   void add(std::uint64_t key, SeenLength length);
   void add(const Judged& judged);
@@ -116,8 +126,8 @@ class LengthPredictor {
   bool take_judged(std::span<const std::string_view> words);
 
   double quantile_;
-  double calibration_ = 0;                          // logarithm of the factor
-  std::unordered_map<std::uint64_t, Known> known_;  // by key
+  double calibration_ = 0, refined_calibration_ = 0;  // logarithms of the factors
+  std::unordered_map<std::uint64_t, Known> known_;    // by key
   std::unordered_map<std::uint64_t, Awaited> awaited_;
   StateFeatures features_;
   HazardHead head_{StateFeatures::kSize};

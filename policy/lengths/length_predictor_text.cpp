@@ -3,14 +3,15 @@
 // a sum over all in front of it:
 //
 //   troupe-lengths 2
-//   calibration 0.25
+//   calibration 0.25 0.1           at arrival, and at the end of the prefill
 //   key 9f3c… 12 340+ …            newest last; +: it was cut off
-//   judged 12.5 11.5 3 2 1         losses by stage, whether it fitted
+//   judged 12.5 11.5 3 2 1 40 0.7  losses by stage, whether it fitted what, the logarithm's error
 //   features 412 0.25 …            if the head has learnt: its features' means and spreads,
 //   head 380 0.5 …                 the answers it has learnt of, and its weights
 //   sum 1234…
 //
-// Version 1 knew no states: its losses of the last stage are those of the one before.
+// Version 1 knew no states, has one calibration, and of an answer its losses by three stages
+// and whether it fitted.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -90,6 +91,7 @@ std::string LengthPredictor::encode() const {
   std::string text(kHead);
   text += "\ncalibration";
   append(text, calibration_);
+  append(text, refined_calibration_);
   text += "\nlearnt";
   append(text, num_learnt_);
   const std::map<std::uint64_t, const Known*> by_key = [this] {
@@ -109,6 +111,8 @@ std::string LengthPredictor::encode() const {
     text += "\njudged";
     for (const double loss : judged.losses) append(text, loss);
     append(text, judged.has_fitted ? 1 : 0);
+    append(text, judged.guess);
+    append(text, judged.log_error);
   }
   if (head_.num_learnt() > 0) {
     text += "\nfeatures";
@@ -140,10 +144,12 @@ std::optional<LengthPredictor> LengthPredictor::decode(std::string_view text, do
 
 // False: it makes no sense.
 bool LengthPredictor::take_line(std::span<const std::string_view> words) {
-  if (words[0] == "calibration" && words.size() == 2) {
-    const auto calibration = finite_in(words[1]);
-    if (!calibration || std::abs(*calibration) > kMostCalibration) return false;
-    calibration_ = *calibration;
+  if (words[0] == "calibration" && (words.size() == 2 || words.size() == 3)) {
+    const auto first = finite_in(words[1]), last = finite_in(words.back());
+    if (!first || !last || std::abs(*first) > kMostCalibration || std::abs(*last) > kMostCalibration)
+      return false;
+    calibration_ = *first;
+    refined_calibration_ = words.size() == 3 ? *last : 0;
     return true;
   }
   if (words[0] == "learnt" && words.size() == 2) {
@@ -175,14 +181,21 @@ bool LengthPredictor::take_line(std::span<const std::string_view> words) {
 }
 
 bool LengthPredictor::take_judged(std::span<const std::string_view> words) {
-  const std::size_t num_losses = words.size() - 1;
-  if (words.empty() || losses_.size() >= kJudgedAnswers) return false;
-  if (num_losses != kNumStages && num_losses != kNumKeys) return false;
-  Judged judged{.has_fitted = words.back() == "1"};
+  const bool is_older = words.size() == kNumKeys + 1;
+  if ((!is_older && words.size() != kNumStages + 3) || losses_.size() >= kJudgedAnswers) return false;
+  const std::size_t num_losses = is_older ? kNumKeys : kNumStages;
+  Judged judged{.has_fitted = words[num_losses] == "1"};
   for (std::size_t i = 0; i < kNumStages; ++i) {
     const auto loss = finite_in(words[std::min(i, num_losses - 1)]);
     if (!loss) return false;
     judged.losses[i] = *loss;
+  }
+  if (!is_older) {
+    const auto guess = number_in<std::uint32_t>(words[num_losses + 1]);
+    const auto error = finite_in(words[num_losses + 2]);
+    if (!guess || !error) return false;
+    judged.guess = *guess;
+    judged.log_error = *error;
   }
   add(judged);
   return true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a head of lengths sees of a request at the end of its prefill: the served model's state
+// A request at the end of its prefill, as a head of lengths sees it: the served model's state
 // at the prompt's last token, folded to few numbers by signs that are the same in every process,
 // each in units of its usual spread; and the request's own sizes.
 //

@@ -321,6 +321,14 @@ void Metrics::define_reservations() {
   forecast_coverage = make.gauge("troupe_length_forecast_coverage_ratio",
                                  "Share of the last 500 predicted answers that fitted; to be compared with "
                                  "reserved_percent.");
+  for (std::size_t tenth = 0; tenth < forecast_tenths.size(); ++tenth)
+    forecast_tenths[tenth] = make.gauge(
+        "troupe_length_forecast_tenth_coverage_ratio",
+        "As troupe_length_forecast_coverage_ratio, of each tenth of these answers, by their guesses.",
+        {{"tenth", std::to_string(tenth + 1)}});
+  forecast_log_error =
+      make.gauge("troupe_length_forecast_log_error",
+                 "Mean distance of the logarithms of likely and real lengths over the last 500 answers.");
   const auto loss = [&](const std::string& stage) {
     return make.gauge("troupe_length_forecast_loss_tokens",
                       "Mean pinball loss of a stage's guesses over the last 500 answers; the stage with the "

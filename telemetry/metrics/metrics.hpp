@@ -4,6 +4,7 @@
 // docs/metrics.md, with the meaning and the equivalent in vLLM.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -136,6 +137,8 @@ class Metrics {
   Counter lengths_forecast, reservations_refined;
   Counter reservations_grown, reservations_given_up;  // reservation_overruns_total{outcome}
   Gauge forecast_coverage;                            // share of answers that fitted
+  std::array<Gauge, 10> forecast_tenths;              // so, too, by what was reserved
+  Gauge forecast_log_error;
   // length_forecast_loss_tokens{stage}
   Gauge forecast_loss_everyone, forecast_loss_tenant, forecast_loss_beginning, forecast_loss_state;
   Gauge states_learnt;    // answers
