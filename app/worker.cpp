@@ -8,8 +8,8 @@
 #include <cstdio>
 #include <utility>
 
-#include "gpu/child/child_process.hpp"
 #include "gpu/child/worker_loop.hpp"
+#include "gpu/child/worker_process.hpp"
 #include "telemetry/log.hpp"
 
 namespace troupe {

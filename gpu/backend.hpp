@@ -54,8 +54,8 @@ struct BackendSettings {
   std::uint32_t ordinal = 0;  // which GPU
   CompletionSignal completion = CompletionSignal::kPolledWord;
   bool uses_graphs = true;
-  std::string product_choices;          // directory that keeps how products are computed; empty: not measured
-  std::string shipped_product_choices;  // directory of those that came with the programs; empty: none
+  std::string gemm_choices;          // directory that keeps how products are computed; empty: not measured
+  std::string shipped_gemm_choices;  // directory of those that came with the programs; empty: none
 };
 
 struct BackendPlan {

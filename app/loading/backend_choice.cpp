@@ -56,7 +56,7 @@ std::string no_library(const std::filesystem::path& library) {
 }
 
 // Comes with the programs, once measured on a GPU (docs/results/cuda.md).
-constexpr const char* kShippedProductChoices = "configs/gpus";
+constexpr const char* kShippedGemmChoices = "configs/gpus";
 constexpr const char* kAllGpus = "cuda:all";
 constexpr const char* kKvTypeOnCpu = "--kv-type: KV in 8 bits is kept on the CPU only, with --device cpu";
 constexpr const char* kActivationsOnCpu =
@@ -221,9 +221,9 @@ BackendSettings backend_settings(const Options& options) {
   settings.ordinal = ordinal_of(options.device);
   settings.completion = completion_signal(options.cuda_completion);
   settings.uses_graphs = options.cuda_graphs;
-  settings.product_choices = kept_directory(options);
-  settings.shipped_product_choices = shipped_beside_program(kShippedProductChoices).string();
-  if (!settings.product_choices.empty()) settings.kept_weights = settings.product_choices + "/weights";
+  settings.gemm_choices = kept_directory(options);
+  settings.shipped_gemm_choices = shipped_beside_program(kShippedGemmChoices).string();
+  if (!settings.gemm_choices.empty()) settings.kept_weights = settings.gemm_choices + "/weights";
   settings.kept_weights_bytes = options.weights_disk_space;
   return settings;
 }

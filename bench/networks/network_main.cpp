@@ -71,7 +71,7 @@ void run_network(NetworkBench& bench, const BenchedNetwork& network, MakeBackend
   const ModelDirectory directory(weight_bytes(network.config));
   write_random_llama(directory.path(), network.config, 1, {}, kDistinctValues);
   BackendSettings settings = settings_of(bench.scale, directory.path().string());
-  settings.product_choices = directory.path().string();  // measured when the weights are there
+  settings.gemm_choices = directory.path().string();  // measured when the weights are there
   const auto backend = make_backend(settings);
   bench_network(bench, network, *backend);
 }

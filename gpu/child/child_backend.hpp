@@ -10,8 +10,8 @@
 #include <string>
 
 #include "gpu/backend.hpp"
-#include "gpu/child/child_process.hpp"
 #include "gpu/child/messages.hpp"
+#include "gpu/child/worker_process.hpp"
 
 namespace troupe::child {
 

@@ -34,7 +34,7 @@ TROUPE_FIELDS(LinkSettings, bytes_per_second, latency)
 TROUPE_FIELDS(BackendSettings, model_dir, compute_type, memory_budget_bytes, num_slots, max_batch_tokens,
               max_pages, max_in_flight, deterministic, quantization, kv_type, activations, num_threads,
               num_devices, cpus, link, kept_weights, kept_weights_bytes, ordinal, completion, uses_graphs,
-              product_choices, shipped_product_choices)
+              gemm_choices, shipped_gemm_choices)
 TROUPE_FIELDS(MemoryRequest, weight_bytes, table_bytes, arena_bytes, workspace_bytes, graph_bytes, page_bytes,
               slot_bytes, page_size, num_slots, context_length, max_pages, budget_bytes)
 TROUPE_FIELDS(MemoryPlan, request, num_pages, slots_bytes, kv_bytes, total_bytes)

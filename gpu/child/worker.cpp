@@ -24,7 +24,7 @@ std::string in_words(milliseconds time) {
 
 Worker::Worker(Command command) {
   auto [ours, theirs] = FrameSocket::connected_pair();
-  process_ = std::make_unique<ChildProcess>(std::move(command), theirs.descriptor());
+  process_ = std::make_unique<WorkerProcess>(std::move(command), theirs.descriptor());
   theirs.close();
   socket_ = std::move(ours);
   greet();

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "gpu/child/child_process.hpp"
 #include "gpu/child/frame_socket.hpp"
+#include "gpu/child/worker_process.hpp"
 
 namespace troupe::child {
 
@@ -52,7 +52,7 @@ class Worker {
   void greet();
 
   FrameSocket socket_;
-  std::unique_ptr<ChildProcess> process_;
+  std::unique_ptr<WorkerProcess> process_;
 };
 
 }  // namespace troupe::child

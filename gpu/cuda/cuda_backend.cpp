@@ -10,7 +10,7 @@
 #include "gpu/backend_fingerprint.hpp"
 #include "gpu/cuda/cuda_device.hpp"
 #include "gpu/cuda/cuda_model.hpp"
-#include "gpu/cuda/gemm/cublas_products.hpp"
+#include "gpu/cuda/gemm/cublas_gemms.hpp"
 #include "gpu/cuda/runtime/cuda_check.hpp"
 #include "gpu/cuda/runtime/decode_graphs.hpp"
 
@@ -28,8 +28,8 @@ class CudaBackend final : public Backend {
              .num_gpus = static_cast<std::uint32_t>(gpu.num_gpus),
              .max_in_flight = cuda_plan_->settings.max_in_flight,
              .device = to_string(gpu),
-             .computation = "cuda, " + type + ", " + gpu.name + ", cuBLASLt " +
-                            std::to_string(CublasProducts::version()),
+             .computation =
+                 "cuda, " + type + ", " + gpu.name + ", cuBLASLt " + std::to_string(CublasGemms::version()),
              .summary = "cuda:" + std::to_string(gpu.ordinal) + ", " + gpu.name + ", " + type};
   }
 

@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "gpu/cuda/gemm/product_candidates.hpp"
+#include "gpu/cuda/gemm/gemm_candidates.hpp"
 #include "gpu/cuda/kernels/gemm/few_token_input.hpp"
 #include "gpu/cuda/kernels/signal.hpp"
 #include "gpu/cuda/runtime/cuda_check.hpp"
@@ -77,7 +77,7 @@ CudaDevice::CudaDevice(std::shared_ptr<const CudaModel> model, const CudaDeviceO
       arena_(model_->plan.arena_bytes),
       partials_(attention_partial_floats(model_->plan.layout(), model_->plan.attention.max_partials) *
                 sizeof(float)),
-      product_workspace_(kProductWorkspaceBytes),
+      gemm_workspace_(kGemmWorkspaceBytes),
       few_token_workspace_(kFewTokenWorkspaceBytes),
       input_(model_->plan.input_bytes),
       sampled_(model_->plan.capacity.output_rows * sizeof(std::int32_t)),
@@ -93,8 +93,8 @@ CudaDevice::CudaDevice(std::shared_ptr<const CudaModel> model, const CudaDeviceO
       pinned_vectors_(ring_size_ * model_->plan.vector_bytes()),
       pinned_times_(ring_size_ * sizeof(std::uint64_t)),
       word_(sizeof(std::uint64_t)),
-      products_(product_workspace_.get(), kProductWorkspaceBytes),
-      choices_(model_->products),
+      gemms_(gemm_workspace_.get(), kGemmWorkspaceBytes),
+      choices_(model_->gemms),
       executor_({.arena = arena_.get(),
                  .arena_bytes = arena_.size_bytes(),
                  .pool = pool_.get(),
@@ -110,7 +110,7 @@ CudaDevice::CudaDevice(std::shared_ptr<const CudaModel> model, const CudaDeviceO
                  .vectors = reinterpret_cast<float*>(vectors_.get()),
                  .state = reinterpret_cast<float*>(state_.get()),
                  .state_width = model_->plan.network->shapes().row_width},
-                model_->weights, products_, choices_,
+                model_->weights, gemms_, choices_,
                 {.num_heads = model_->plan.network->shapes().num_heads,
                  .compute_type = model_->plan.compute_type,
                  .overlaps_kernels = model_->plan.gpu.compute_capability >= 90}),
@@ -122,7 +122,7 @@ CudaDevice::CudaDevice(std::shared_ptr<const CudaModel> model, const CudaDeviceO
       completion_(make_completion(model_->plan.settings.completion,
                                   reinterpret_cast<const std::uint64_t*>(word_.get()), compute_)),
       has_token_(description_.num_slots) {
-  (void)use_choices(products_, choices_);
+  (void)use_choices(gemms_, choices_);
   CUDA_CHECK(cudaMemset(few_token_workspace_.get(), 0, few_token_workspace_.size_bytes()));
   CUDA_CHECK(cudaMemset(tokens_of_slots_.get(), 0xFF, tokens_of_slots_.size_bytes()));
   if (model_->plan.has_rows())  // a probe reads rows that nothing has written

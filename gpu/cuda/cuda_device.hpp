@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "gpu/cuda/cuda_model.hpp"
-#include "gpu/cuda/gemm/cublas_products.hpp"
+#include "gpu/cuda/gemm/cublas_gemms.hpp"
 #include "gpu/cuda/pages/page_copy_streams.hpp"
 #include "gpu/cuda/program_executor.hpp"
 #include "gpu/cuda/runtime/completion.hpp"
@@ -105,11 +105,11 @@ class CudaDevice final : public Device {
   std::uint32_t ring_size_;  // batches that have pinned memory
 
   Stream compute_;
-  DeviceMemory pool_, arena_, partials_, product_workspace_, few_token_workspace_, input_, sampled_,
-      logprobs_, vectors_, state_, tokens_of_slots_, recent_tokens_, began_;
+  DeviceMemory pool_, arena_, partials_, gemm_workspace_, few_token_workspace_, input_, sampled_, logprobs_,
+      vectors_, state_, tokens_of_slots_, recent_tokens_, began_;
   PinnedMemory pinned_inputs_, pinned_tokens_, pinned_logprobs_, pinned_vectors_, pinned_times_, word_;
-  CublasProducts products_;
-  ProductChoices choices_;
+  CublasGemms gemms_;
+  GemmChoices choices_;
   ProgramExecutor executor_;
   DecodeGraphs graphs_;
   PageCopyStreams copy_streams_;

@@ -8,8 +8,8 @@
 #include <limits>
 #include <stdexcept>
 
-#include "gpu/cuda/gemm/cublas_products.hpp"
-#include "gpu/cuda/gemm/product_setup.hpp"
+#include "gpu/cuda/gemm/cublas_gemms.hpp"
+#include "gpu/cuda/gemm/gemm_setup.hpp"
 #include "gpu/cuda/in_flight_depth.hpp"
 #include "gpu/cuda/kernels/attention/paged_attention.hpp"
 #include "gpu/cuda/kernels/gemm/few_token_input.hpp"
@@ -173,7 +173,7 @@ std::size_t arena_bytes(const CudaModelPlan& plan) {
 }
 
 std::uint64_t workspace_bytes(const CudaModelPlan& plan) {
-  return kProductWorkspaceBytes + kFewTokenWorkspaceBytes +
+  return kGemmWorkspaceBytes + kFewTokenWorkspaceBytes +
          attention_partial_floats(plan.layout(), plan.attention.max_partials) * sizeof(float) +
          plan.input_bytes + plan.capacity.output_rows * (sizeof(std::int32_t) + sizeof(RowLogprobs)) +
          plan.vector_bytes() + sizeof(std::uint64_t) +      // when a batch began
@@ -285,7 +285,7 @@ CudaModel::CudaModel(const CudaModelPlan& cuda_plan, std::string& news)
     : plan(cuda_plan),
       weights(*plan.store, WeightLayout(*plan.network, plan.compute_type)),
       cosines_sines(copied_rotary_table(plan)),
-      products(choose_products(plan, weights, news)) {
+      gemms(choose_gemms(plan, weights, news)) {
   plan.store = nullptr;
 }
 

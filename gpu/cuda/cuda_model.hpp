@@ -11,7 +11,7 @@
 #include "gpu/backend.hpp"
 #include "gpu/cuda/attention_plan.hpp"
 #include "gpu/cuda/batch_input.hpp"
-#include "gpu/cuda/gemm/product_shape.hpp"
+#include "gpu/cuda/gemm/gemm_shape.hpp"
 #include "gpu/cuda/runtime/gpu_properties.hpp"
 #include "gpu/cuda/runtime/memory.hpp"
 #include "gpu/cuda/weights.hpp"
@@ -56,7 +56,7 @@ struct CudaModelPlan {
 CudaModelPlan plan_cuda_model(const BackendSettings& settings);
 
 struct CudaModel {
-  // Loads, and measures products where plan.settings.product_choices says so, or
+  // Loads, and measures products where plan.settings.gemm_choices says so, or
   // takes what was measured before or is shipped. Throws std::runtime_error. `news` tells
   // of an error in the file of choices.
   CudaModel(const CudaModelPlan& plan, std::string& news);
@@ -64,7 +64,7 @@ struct CudaModel {
   CudaModelPlan plan;  // without the store
   DeviceWeights weights;
   DeviceMemory cosines_sines;  // [context_length, head_dim]
-  ProductChoices products;     // as measured, or none
+  GemmChoices gemms;           // as measured, or none
 };
 
 }  // namespace troupe::cuda

@@ -71,11 +71,11 @@ class Lowering {
   virtual void lower(const Matmul&, const Operator& op) {
     const TensorId c = op.outputs.at(0);
     if (is_residual_[c]) {
-      add(ProductStep{.adds = true, .is_exact = is_exact()}, op.inputs, {x_});
+      add(GemmStep{.adds = true, .is_exact = is_exact()}, op.inputs, {x_});
       return;
     }
     if (!stays_f32(c)) tensor(c).type = compute_type_;
-    add(ProductStep{.is_exact = is_exact()}, op.inputs, {c});
+    add(GemmStep{.is_exact = is_exact()}, op.inputs, {c});
   }
 
   void lower(const HeadNorm& norm, const Operator& op) {

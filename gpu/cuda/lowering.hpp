@@ -39,7 +39,7 @@ struct NormStep {
 };
 // inputs {a, weight} or {a, weight, bias}, outputs {c}: c = a · weightᵀ (+ bias), or
 // c += that.
-struct ProductStep {
+struct GemmStep {
   bool adds = false;
   bool is_exact = false;  // in f32, of vectors, whose digits are compared, and of states, which add up
 };
@@ -87,11 +87,11 @@ struct FusedGatedStep {
 // Operators of encoders are steps as they are, with their inputs and outputs. So are those of recurrent
 // cells, but that GatherState may write the compute type, and that cells have a second output, a copy of h in
 // that type, where a product reads h.
-using StepKind = std::variant<EmbedStep, NormStep, ProductStep, HeadNormStep, RotaryStep, AttentionStep,
-                              GatedActivationStep, GatherStep, SampleStep, FusedQkvStep, FusedResidualStep,
-                              FusedGatedStep, EmbedPositions, LayerNorm, Activate, SelfAttention, Pool,
-                              WriteVectors, GatherState, KeepState, LstmCell, GruCell, TreeLstmLeaf,
-                              TreeLstmBinary, TreeLstmChildSum, AttendStates, AdditiveAttention>;
+using StepKind =
+    std::variant<EmbedStep, NormStep, GemmStep, HeadNormStep, RotaryStep, AttentionStep, GatedActivationStep,
+                 GatherStep, SampleStep, FusedQkvStep, FusedResidualStep, FusedGatedStep, EmbedPositions,
+                 LayerNorm, Activate, SelfAttention, Pool, WriteVectors, GatherState, KeepState, LstmCell,
+                 GruCell, TreeLstmLeaf, TreeLstmBinary, TreeLstmChildSum, AttendStates, AdditiveAttention>;
 
 struct Step {
   StepKind kind;

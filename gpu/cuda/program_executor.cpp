@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "gpu/cuda/gemm/product_setup.hpp"
+#include "gpu/cuda/gemm/gemm_setup.hpp"
 #include "gpu/cuda/kernels/attention/head_norm.hpp"
 #include "gpu/cuda/kernels/attention/paged_attention.hpp"
 #include "gpu/cuda/kernels/attention/rotary_append_kv.hpp"
@@ -21,10 +21,10 @@
 #include "gpu/cuda/kernels/cells/state_attention.hpp"
 #include "gpu/cuda/kernels/embed.hpp"
 #include "gpu/cuda/kernels/embed_positions.hpp"
-#include "gpu/cuda/kernels/gemm/few_token_product.hpp"
-#include "gpu/cuda/kernels/gemm/gated_product.hpp"
-#include "gpu/cuda/kernels/gemm/qkv_product.hpp"
-#include "gpu/cuda/kernels/gemm/residual_product.hpp"
+#include "gpu/cuda/kernels/gemm/few_token_gemm.hpp"
+#include "gpu/cuda/kernels/gemm/gated_gemm.hpp"
+#include "gpu/cuda/kernels/gemm/qkv_gemm.hpp"
+#include "gpu/cuda/kernels/gemm/residual_gemm.hpp"
 #include "gpu/cuda/kernels/rows/activate.hpp"
 #include "gpu/cuda/kernels/rows/gated_activation.hpp"
 #include "gpu/cuda/kernels/rows/gather_rows.hpp"
@@ -58,9 +58,9 @@ ArenaPlaces place_temporaries(const LoweredProgram& program, ProgramShape shape)
 }
 
 ProgramExecutor::ProgramExecutor(const ExecutorMemory& memory, const DeviceWeights& weights,
-                                 CublasProducts& products, const ProductChoices& choices,
+                                 CublasGemms& gemms, const GemmChoices& choices,
                                  const ExecutorSettings& settings)
-    : memory_(memory), weights_(weights), products_(products), choices_(choices), settings_(settings) {}
+    : memory_(memory), weights_(weights), gemms_(gemms), choices_(choices), settings_(settings) {}
 
 const BoundProgram& ProgramExecutor::bind(const std::shared_ptr<const Program>& program) {
   if (const auto found = bound_.find(program.get()); found != bound_.end()) return *found->second;
@@ -166,40 +166,40 @@ class ProgramExecutor::Queueing {
                     stream_);
   }
 
-  void queue(const ProductStep& product, const Step& step) {
+  void queue(const GemmStep& gemm, const Step& step) {
     const TensorId a = step.inputs.at(0);
     const TensorId c = step.outputs.at(0);
     const DeviceWeight& matrix = weight(step.inputs.at(1));
     const bool has_bias = step.inputs.size() > 2;
-    const ProductShape shape{.num_tokens = rows(a),
-                             .num_outputs = matrix.rows,
-                             .depth = matrix.columns,
-                             .type = matrix.type,
-                             .c_type = tensor(c).type,
-                             .has_bias = has_bias,
-                             .adds = product.adds,
-                             .is_exact = product.is_exact};
+    const GemmShape shape{.num_tokens = rows(a),
+                          .num_outputs = matrix.rows,
+                          .depth = matrix.columns,
+                          .type = matrix.type,
+                          .c_type = tensor(c).type,
+                          .has_bias = has_bias,
+                          .adds = gemm.adds,
+                          .is_exact = gemm.is_exact};
     if (takes_own_kernel(shape)) {
       FusedInput input{.has_bias = has_bias};
-      launch_few_token_product({.input = few_tokens(input, step),
-                                .c = address(c),
-                                .c_stride = columns(c),
-                                .c_type = tensor(c).type},
-                               stream_);
+      launch_few_token_gemm({.input = few_tokens(input, step),
+                             .c = address(c),
+                             .c_stride = columns(c),
+                             .c_type = tensor(c).type},
+                            stream_);
       return;
     }
-    ProductPointers pointers{.a = address(a), .weight = matrix.data, .c = address(c)};
+    GemmPointers pointers{.a = address(a), .weight = matrix.data, .c = address(c)};
     if (has_bias) {
       const DeviceWeight& bias = weight(step.inputs[2]);
       pointers.bias = shape.c_type == DataType::kF32 ? bias.data : bias.in_compute_type;
     }
-    executor_.products_.run(shape, pointers, stream_);
+    executor_.gemms_.run(shape, pointers, stream_);
   }
 
   // As measured; what was not goes to the own kernel if it is for few tokens.
-  bool takes_own_kernel(const ProductShape& shape) const {
+  bool takes_own_kernel(const GemmShape& shape) const {
     const auto found = executor_.choices_.find(bin_of(shape));
-    if (found != executor_.choices_.end() && found->second.kernel != ProductKernel::kFewTokens) return false;
+    if (found != executor_.choices_.end() && found->second.kernel != GemmKernel::kFewTokens) return false;
     return can_use_own_kernel(shape);
   }
 
@@ -556,35 +556,35 @@ class ProgramExecutor::Queueing {
   void queue(const FusedQkvStep& qkv, const Step& step) {
     enter(qkv.layer);
     const TensorId queries = step.outputs.at(0);
-    launch_qkv_product({.input = few_tokens(qkv.input, step),
-                        .queries = address(queries),
-                        .query_stride = columns(queries),
-                        .places = batch_.input.places,
-                        .num_heads = executor_.settings_.num_heads,
-                        .cosines_sines = memory_.cosines_sines,
-                        .pool = memory_.pool,
-                        .layout = memory_.layout,
-                        .layer = qkv.layer},
-                       stream_);
+    launch_qkv_gemm({.input = few_tokens(qkv.input, step),
+                     .queries = address(queries),
+                     .query_stride = columns(queries),
+                     .places = batch_.input.places,
+                     .num_heads = executor_.settings_.num_heads,
+                     .cosines_sines = memory_.cosines_sines,
+                     .pool = memory_.pool,
+                     .layout = memory_.layout,
+                     .layer = qkv.layer},
+                    stream_);
   }
 
   void queue(const FusedResidualStep& residual, const Step& step) {
     const TensorId x = step.outputs.at(0);
     const TensorId next_a = step.outputs.at(1);
-    launch_residual_product({.input = few_tokens(residual.input, step),
-                             .x = floats(x),
-                             .x_stride = columns(x),
-                             .norm_weight = vector(step.inputs.back()),
-                             .next_a = address(next_a),
-                             .next_a_stride = columns(next_a),
-                             .next_squares = floats(step.outputs.at(2))},
-                            stream_);
+    launch_residual_gemm({.input = few_tokens(residual.input, step),
+                          .x = floats(x),
+                          .x_stride = columns(x),
+                          .norm_weight = vector(step.inputs.back()),
+                          .next_a = address(next_a),
+                          .next_a_stride = columns(next_a),
+                          .next_squares = floats(step.outputs.at(2))},
+                         stream_);
   }
 
   void queue(const FusedGatedStep& gated, const Step& step) {
     const TensorId h = step.outputs.at(0);
-    launch_gated_product({.input = few_tokens(gated.input, step), .h = address(h), .h_stride = columns(h)},
-                         stream_);
+    launch_gated_gemm({.input = few_tokens(gated.input, step), .h = address(h), .h_stride = columns(h)},
+                      stream_);
   }
 
   ProgramExecutor& executor_;

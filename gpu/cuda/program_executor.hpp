@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "gpu/cuda/batch_input.hpp"
-#include "gpu/cuda/gemm/cublas_products.hpp"
+#include "gpu/cuda/gemm/cublas_gemms.hpp"
 #include "gpu/cuda/lowering.hpp"
 #include "gpu/cuda/weights.hpp"
 #include "gpu/program/program.hpp"
@@ -83,8 +83,8 @@ struct ExecutorHooks {
 // One thread.
 class ProgramExecutor {
  public:
-  ProgramExecutor(const ExecutorMemory& memory, const DeviceWeights& weights, CublasProducts& products,
-                  const ProductChoices& choices, const ExecutorSettings& settings);
+  ProgramExecutor(const ExecutorMemory& memory, const DeviceWeights& weights, CublasGemms& gemms,
+                  const GemmChoices& choices, const ExecutorSettings& settings);
 
   // Kept as long as this. Throws std::runtime_error: a weight is not there or
   // does not fit, or the temporaries need more than the arena.
@@ -99,8 +99,8 @@ class ProgramExecutor {
 
   ExecutorMemory memory_;
   const DeviceWeights& weights_;
-  CublasProducts& products_;
-  const ProductChoices& choices_;
+  CublasGemms& gemms_;
+  const GemmChoices& choices_;
   ExecutorSettings settings_;
   std::map<const Program*, std::unique_ptr<BoundProgram>> bound_;
 };

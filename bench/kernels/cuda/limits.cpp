@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "bench/kernels/cuda/gemms.hpp"
 #include "bench/kernels/cuda/probe_kernels.hpp"
-#include "bench/kernels/cuda/products.hpp"
 #include "bench/kernels/cuda/suite.hpp"
 
 namespace troupe::bench {
@@ -30,9 +30,9 @@ double copy_rate(const Bench& bench) {
 
 double product_rate(const Bench& bench) {
   const std::uint32_t size = bench.pick(8192U, 64U);
-  const cuda::ProductShape shape{.num_tokens = size, .num_outputs = size, .depth = size};
+  const cuda::GemmShape shape{.num_tokens = size, .num_outputs = size, .depth = size};
   const DeviceBuffer weight = random_buffer(DataType::kBF16, std::size_t{size} * size);
-  const auto best = Products(bench.stopwatch, shape).tune(shape, {weight.get()}, true);
+  const auto best = Gemms(bench.stopwatch, shape).tune(shape, {weight.get()}, true);
   return static_cast<double>(cuda::operations_of(shape)) / best.microseconds * 1e6;
 }
 

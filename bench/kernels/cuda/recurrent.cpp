@@ -6,7 +6,7 @@
 #include <numeric>
 #include <random>
 
-#include "bench/kernels/cuda/products.hpp"
+#include "bench/kernels/cuda/gemms.hpp"
 #include "bench/kernels/cuda/suite.hpp"
 #include "gpu/cuda/kernels/cells/gather_state.hpp"
 #include "gpu/cuda/kernels/cells/recurrent_cell.hpp"
@@ -51,20 +51,20 @@ void bench_lstm(Bench& bench, std::uint32_t cells, std::optional<Goal> goal) {
                         .nodes = as<NodeRows>(nodes),
                         .inputs = as<std::uint32_t>(inputs),
                         .num_nodes = rows};
-  const ProductShape shape{.num_tokens = rows,
-                           .num_outputs = 4 * hidden,
-                           .depth = hidden,
-                           .c_type = DataType::kF32,
-                           .has_bias = true};
-  Products products(bench.stopwatch, shape);
-  const double product = products.tune(shape, {input_weight.get(), state_weight.get()}, true).microseconds;
+  const GemmShape shape{.num_tokens = rows,
+                        .num_outputs = 4 * hidden,
+                        .depth = hidden,
+                        .c_type = DataType::kF32,
+                        .has_bias = true};
+  Gemms gemms(bench.stopwatch, shape);
+  const double product = gemms.tune(shape, {input_weight.get(), state_weight.get()}, true).microseconds;
   const double step = bench.stopwatch.seconds_of([&](std::size_t) {
-    products.run(shape,
-                 {.a = x.get(), .weight = input_weight.get(), .bias = bias.get(), .c = input_gates.get()});
+    gemms.run(shape,
+              {.a = x.get(), .weight = input_weight.get(), .bias = bias.get(), .c = input_gates.get()});
     launch_gather_state(
         {.state = state, .width = hidden, .gathered = gathered.get(), .type = DataType::kBF16},
         bench.stopwatch.stream());
-    products.run(
+    gemms.run(
         shape,
         {.a = gathered.get(), .weight = state_weight.get(), .bias = bias.get(), .c = state_gates.get()});
     launch_recurrent_cell({.cell = RecurrentCell::kLstm,

@@ -38,8 +38,8 @@ std::string times(std::size_t left, std::size_t right) {
 std::vector<Part> all_parts() {
   return {{"limits", measure_limits},
           {"attention", bench_attention},
-          {"products", bench_products},
-          {"fused_products", bench_fused_products},
+          {"products", bench_gemms},
+          {"fused_products", bench_fused_gemms},
           {"rows", bench_rows},
           {"sampling", bench_sampling},
           {"recurrent", bench_recurrent},

@@ -50,8 +50,8 @@ std::vector<Part> all_parts();
 
 void measure_limits(Bench& bench);
 void bench_attention(Bench& bench);
-void bench_products(Bench& bench);
-void bench_fused_products(Bench& bench);
+void bench_gemms(Bench& bench);
+void bench_fused_gemms(Bench& bench);
 void bench_rows(Bench& bench);
 void bench_sampling(Bench& bench);
 void bench_recurrent(Bench& bench);

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "gpu/cpu/kernels/matmul/matmul.hpp"
-#include "gpu/cuda/gemm/cublas_products.hpp"
+#include "gpu/cuda/gemm/cublas_gemms.hpp"
 #include "tests/gpu/operators/backends.hpp"
 
 using namespace troupe;
@@ -55,7 +55,7 @@ std::vector<float> on_gpu(const OperatorBackend& backend, const Input& input) {
   constexpr std::size_t kWorkspaceBytes = 1 << 16;
   DeviceArray<char> memory(std::vector<char>(kWorkspaceBytes + 256));
   const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
-  cuda::CublasProducts products(memory.data() + (256 - address % 256), kWorkspaceBytes);
+  cuda::CublasGemms products(memory.data() + (256 - address % 256), kWorkspaceBytes);
   TypedBuffer a(backend.type, input.a), weight(backend.type, input.weight);
   DeviceArray<float> bias(input.bias),
       c(std::vector<float>(std::size_t{input.num_rows} * input.num_outputs, NAN));

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <memory>
 
-#include "tests/simt/cublas/cublas_product.hpp"
+#include "tests/simt/cublas/cublas_gemm.hpp"
 #include "tests/simt/runtime/refusals.hpp"
 #include "tests/simt/runtime/runtime.hpp"
 
@@ -63,12 +63,12 @@ std::uint64_t size_of_type(cudaDataType type) { return type == CUDA_R_32F ? 4 : 
 
 // The manual's table of types for matrices by columns, rows of f32 scales: the
 // output is of the factors' type or f32, and the bias is of the output's.
-bool are_types_supported(const Operation& operation, const CublasProduct& product) {
-  const cudaDataType factors = product.a.type, output = product.d.type;
+bool are_types_supported(const Operation& operation, const CublasGemm& gemm) {
+  const cudaDataType factors = gemm.a.type, output = gemm.d.type;
   const bool is_known = factors == CUDA_R_32F || factors == CUDA_R_16F || factors == CUDA_R_16BF;
   const bool is_tf32 = operation.compute_type == CUBLAS_COMPUTE_32F_FAST_TF32;
   const bool has_bias = (operation.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0;
-  return is_known && product.b.type == factors && product.c.type == output &&
+  return is_known && gemm.b.type == factors && gemm.c.type == output &&
          (output == factors || output == CUDA_R_32F) && operation.scale_type == CUDA_R_32F &&
          (!is_tf32 || factors == CUDA_R_32F) &&
          (!has_bias || operation.bias_type == -1 || operation.bias_type == output);
@@ -80,55 +80,54 @@ bool is_layout_valid(const CublasMatrix& matrix) {
 
 // Of everything but pointers; fills the product in.
 cublasStatus_t inspect(cublasLtHandle_t handle, cublasLtMatmulDesc_t description,
-                       const std::array<cublasLtMatrixLayout_t, 4>& layouts, CublasProduct& product) {
+                       const std::array<cublasLtMatrixLayout_t, 4>& layouts, CublasGemm& gemm) {
   if (handle == nullptr) return CUBLAS_STATUS_NOT_INITIALIZED;
   if (description == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
   for (const auto* layout : layouts) {
     if (layout == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
   }
   const auto operation = get<Operation>(description);
-  product.a = get<CublasMatrix>(layouts[0]);
-  product.b = get<CublasMatrix>(layouts[1]);
-  product.c = get<CublasMatrix>(layouts[2]);
-  product.d = get<CublasMatrix>(layouts[3]);
-  for (const auto* matrix : {&product.a, &product.b, &product.c, &product.d}) {
+  gemm.a = get<CublasMatrix>(layouts[0]);
+  gemm.b = get<CublasMatrix>(layouts[1]);
+  gemm.c = get<CublasMatrix>(layouts[2]);
+  gemm.d = get<CublasMatrix>(layouts[3]);
+  for (const auto* matrix : {&gemm.a, &gemm.b, &gemm.c, &gemm.d}) {
     if (!is_layout_valid(*matrix)) return CUBLAS_STATUS_INVALID_VALUE;
   }
   // The library can multiply the others as well; the worker has no use for them.
   if (operation.transpose_a != CUBLAS_OP_T || operation.transpose_b != CUBLAS_OP_N) {
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }
-  if (product.a.rows != product.b.rows || product.a.cols != product.d.rows ||
-      product.b.cols != product.d.cols || product.c.rows != product.d.rows ||
-      product.c.cols != product.d.cols) {
+  if (gemm.a.rows != gemm.b.rows || gemm.a.cols != gemm.d.rows || gemm.b.cols != gemm.d.cols ||
+      gemm.c.rows != gemm.d.rows || gemm.c.cols != gemm.d.cols) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
-  if (!are_types_supported(operation, product)) return CUBLAS_STATUS_NOT_SUPPORTED;
-  product.rounds_to_tf32 = operation.compute_type == CUBLAS_COMPUTE_32F_FAST_TF32;
-  product.has_bias = (operation.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0;
-  product.has_gelu = (operation.epilogue & CUBLASLT_EPILOGUE_GELU) != 0;
-  product.bias = operation.bias;
+  if (!are_types_supported(operation, gemm)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  gemm.rounds_to_tf32 = operation.compute_type == CUBLAS_COMPUTE_32F_FAST_TF32;
+  gemm.has_bias = (operation.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0;
+  gemm.has_gelu = (operation.epilogue & CUBLASLT_EPILOGUE_GELU) != 0;
+  gemm.bias = operation.bias;
   return CUBLAS_STATUS_SUCCESS;
 }
 
-std::size_t workspace_of(const CublasProduct& product, std::uint64_t parts) {
-  return parts == 1 ? 0 : parts * product.d.rows * product.d.cols * sizeof(float);
+std::size_t workspace_of(const CublasGemm& gemm, std::uint64_t parts) {
+  return parts == 1 ? 0 : parts * gemm.d.rows * gemm.d.cols * sizeof(float);
 }
 
 // What an algorithm wants of distances between columns and of their number.
-bool can_compute(const CublasProduct& product, std::uint64_t parts) {
+bool can_compute(const CublasGemm& gemm, std::uint64_t parts) {
   const auto fits = [parts](const CublasMatrix& matrix) {
     const auto distance = static_cast<std::uint64_t>(matrix.ld) * size_of_type(matrix.type);
     return parts == 1 || distance % 16 == 0;
   };
-  const bool has_columns = parts < 4 || product.d.cols % 4 == 0;
-  return has_columns && fits(product.a) && fits(product.b) && fits(product.d);
+  const bool has_columns = parts < 4 || gemm.d.cols % 4 == 0;
+  return has_columns && fits(gemm.a) && fits(gemm.b) && fits(gemm.d);
 }
 bool is_pointer_aligned(const void* pointer, cudaDataType type, std::uint64_t parts) {
   return reinterpret_cast<std::uintptr_t>(pointer) % (parts == 1 ? size_of_type(type) : 16) == 0;
 }
 
-cublasStatus_t inspect_algorithm(const cublasLtMatmulAlgo_t* opaque, const CublasProduct& product,
+cublasStatus_t inspect_algorithm(const cublasLtMatmulAlgo_t* opaque, const CublasGemm& gemm,
                                  std::uint64_t& parts) {
   if (opaque == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
   const auto algorithm = get<Algorithm>(opaque);
@@ -137,24 +136,22 @@ cublasStatus_t inspect_algorithm(const cublasLtMatmulAlgo_t* opaque, const Cubla
       std::find(kParts.begin(), kParts.end(), parts) == kParts.end()) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
-  return can_compute(product, parts) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+  return can_compute(gemm, parts) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
-cublasStatus_t inspect_pointers(const CublasProduct& product, const void* workspace,
-                                std::size_t workspace_bytes) {
-  const bool reads_c = product.beta != 0.0F;
-  if (product.a_values == nullptr || product.b_values == nullptr || product.d_values == nullptr ||
-      (reads_c && product.c_values == nullptr) || (product.has_bias && product.bias == nullptr) ||
-      workspace_bytes < workspace_of(product, product.parts) ||
+cublasStatus_t inspect_pointers(const CublasGemm& gemm, const void* workspace, std::size_t workspace_bytes) {
+  const bool reads_c = gemm.beta != 0.0F;
+  if (gemm.a_values == nullptr || gemm.b_values == nullptr || gemm.d_values == nullptr ||
+      (reads_c && gemm.c_values == nullptr) || (gemm.has_bias && gemm.bias == nullptr) ||
+      workspace_bytes < workspace_of(gemm, gemm.parts) ||
       reinterpret_cast<std::uintptr_t>(workspace) % 256 != 0) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
-  const bool are_aligned =
-      is_pointer_aligned(product.a_values, product.a.type, product.parts) &&
-      is_pointer_aligned(product.b_values, product.b.type, product.parts) &&
-      is_pointer_aligned(product.d_values, product.d.type, product.parts) &&
-      (!reads_c || is_pointer_aligned(product.c_values, product.c.type, product.parts)) &&
-      (!product.has_bias || is_pointer_aligned(product.bias, product.d.type, product.parts));
+  const bool are_aligned = is_pointer_aligned(gemm.a_values, gemm.a.type, gemm.parts) &&
+                           is_pointer_aligned(gemm.b_values, gemm.b.type, gemm.parts) &&
+                           is_pointer_aligned(gemm.d_values, gemm.d.type, gemm.parts) &&
+                           (!reads_c || is_pointer_aligned(gemm.c_values, gemm.c.type, gemm.parts)) &&
+                           (!gemm.has_bias || is_pointer_aligned(gemm.bias, gemm.d.type, gemm.parts));
   return are_aligned ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
@@ -265,8 +262,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
                                               cublasLtMatmulPreference_t opaque, int most,
                                               cublasLtMatmulHeuristicResult_t results[], int* count) {
-  CublasProduct product;
-  const cublasStatus_t status = inspect(handle, operation, {a, b, c, d}, product);
+  CublasGemm gemm;
+  const cublasStatus_t status = inspect(handle, operation, {a, b, c, d}, gemm);
   if (status != CUBLAS_STATUS_SUCCESS) return status;
   if (opaque == nullptr || most <= 0) return CUBLAS_STATUS_INVALID_VALUE;
   const auto preference = get<Preference>(opaque);
@@ -275,8 +272,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
   if (troupe::simt::Refusals::now().of_heuristics) return CUBLAS_STATUS_SUCCESS;
   for (const std::uint64_t parts : kParts) {
     const bool is_split = parts > 1;
-    if (*count == most || !can_compute(product, parts) ||
-        workspace_of(product, parts) > preference.max_workspace_bytes ||
+    if (*count == most || !can_compute(gemm, parts) ||
+        workspace_of(gemm, parts) > preference.max_workspace_bytes ||
         (is_split &&
          (alignment < 16 || (preference.reduction_mask & CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE) == 0))) {
       continue;
@@ -284,7 +281,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     auto& result = results[(*count)++];
     result = {};
     put(&result.algo, Algorithm{.parts = parts});
-    result.workspaceSize = workspace_of(product, parts);
+    result.workspaceSize = workspace_of(gemm, parts);
     result.wavesCount = 1.0F;
   }
   return *count > 0 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
@@ -295,14 +292,14 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDe
                                        cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
                                        const cublasLtMatmulAlgo_t* algorithm,
                                        cublasLtMatmulHeuristicResult_t* result) {
-  CublasProduct product;
-  cublasStatus_t status = inspect(handle, operation, {a, b, c, d}, product);
+  CublasGemm gemm;
+  cublasStatus_t status = inspect(handle, operation, {a, b, c, d}, gemm);
   if (status == CUBLAS_STATUS_SUCCESS) {
-    status = inspect_algorithm(algorithm, product, product.parts);
+    status = inspect_algorithm(algorithm, gemm, gemm.parts);
   }
   if (status != CUBLAS_STATUS_SUCCESS) return status;
   if (result == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
-  result->workspaceSize = workspace_of(product, product.parts);
+  result->workspaceSize = workspace_of(gemm, gemm.parts);
   result->wavesCount = 1.0F;
   result->state = CUBLAS_STATUS_SUCCESS;
   return status;
@@ -314,27 +311,27 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
                               cublasLtMatrixLayout_t c, void* d_values, cublasLtMatrixLayout_t d,
                               const cublasLtMatmulAlgo_t* algorithm, void* workspace,
                               std::size_t workspace_bytes, cudaStream_t stream) {
-  CublasProduct product;
-  cublasStatus_t status = inspect(handle, operation, {a, b, c, d}, product);
+  CublasGemm gemm;
+  cublasStatus_t status = inspect(handle, operation, {a, b, c, d}, gemm);
   if (status == CUBLAS_STATUS_SUCCESS && algorithm != nullptr) {  // else the first
-    status = inspect_algorithm(algorithm, product, product.parts);
+    status = inspect_algorithm(algorithm, gemm, gemm.parts);
   }
   if (status != CUBLAS_STATUS_SUCCESS) return status;
   if (alpha == nullptr || beta == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
-  product.alpha = *static_cast<const float*>(alpha);
-  product.beta = *static_cast<const float*>(beta);
-  product.a_values = a_values;
-  product.b_values = b_values;
-  product.c_values = c_values;
-  product.d_values = d_values;
-  product.workspace = static_cast<float*>(workspace);
-  status = inspect_pointers(product, workspace, workspace_bytes);
+  gemm.alpha = *static_cast<const float*>(alpha);
+  gemm.beta = *static_cast<const float*>(beta);
+  gemm.a_values = a_values;
+  gemm.b_values = b_values;
+  gemm.c_values = c_values;
+  gemm.d_values = d_values;
+  gemm.workspace = static_cast<float*>(workspace);
+  status = inspect_pointers(gemm, workspace, workspace_bytes);
   if (status != CUBLAS_STATUS_SUCCESS) return status;
   // Each algorithm is a kernel.
   static constexpr std::array<char, 16> kCode{};
-  const void* code = &kCode.at(static_cast<std::size_t>(product.parts) % kCode.size());
+  const void* code = &kCode.at(static_cast<std::size_t>(gemm.parts) % kCode.size());
   return enqueue(
-             stream, [product] { multiply(product); }, code) == cudaSuccess
+             stream, [gemm] { multiply(gemm); }, code) == cudaSuccess
              ? CUBLAS_STATUS_SUCCESS
              : CUBLAS_STATUS_EXECUTION_FAILED;
 }

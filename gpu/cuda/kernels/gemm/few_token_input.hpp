@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Common to products (GEMMs) of few tokens: a · weightᵀ for up to 64 tokens,
 // where the time should be that of reading the weight once. They differ in what
-// becomes of the sums: few_token_product.hpp stores them, the others finish what
+// becomes of the sums: few_token_gemm.hpp stores them, the others finish what
 // follows in a layer, so that a layer of a decoder is five or six kernels:
 //
-//   qkv_product.hpp       rotary embedding, append to the KV pages
+//   qkv_gemm.hpp       rotary embedding, append to the KV pages
 //   (attention, its merge)
-//   residual_product.hpp  x += sums, and the next product's input
-//   gated_product.hpp     silu(gate) * up
-//   residual_product.hpp
+//   residual_gemm.hpp  x += sums, and the next product's input
+//   gated_gemm.hpp     silu(gate) * up
+//   residual_gemm.hpp
 //
 // RMSNorm has no kernel of its own: x * norm_weight is stored before anything is
 // known of the row, with sums of squares of each 32 columns, and the next product

@@ -184,7 +184,7 @@ TEST_CASE("lowering: cells have the steps of their operators, and round an opera
     const auto lowered = cuda::lower(exact, DataType::kF32);
     REQUIRE(lowered.steps.size() == exact.operators.size());
     for (const auto& step : lowered.steps)
-      if (const auto* product = std::get_if<cuda::ProductStep>(&step.kind)) CHECK(product->is_exact);
+      if (const auto* product = std::get_if<cuda::GemmStep>(&step.kind)) CHECK(product->is_exact);
 
     const auto rounded =
         cuda::lower(network->build_program(0, {num_tokens, num_tokens}, DataType::kBF16), DataType::kBF16);
