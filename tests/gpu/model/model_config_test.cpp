@@ -213,7 +213,7 @@ TEST_CASE("model config: what is not supported is refused in one sentence") {
     const char* reason;
   };
   const Case cases[] = {
-      {"architectures", {"OPTForCausalLM"}, "OPTForCausalLM\" is not supported"},
+      {"architectures", {"BloomForCausalLM"}, "BloomForCausalLM\" is not supported"},
       {"architectures", json::array(), "architectures"},
       {"architectures", 3, "architectures"},
       {"hidden_act", "gelu", "hidden_act \"gelu\" is not supported"},
