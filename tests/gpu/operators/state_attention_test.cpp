@@ -17,7 +17,7 @@ namespace {
 constexpr double kAllowed = 2e-5;
 
 // Attention, whose keys are floats [key_offset, key_offset + width) of the rows that a node reads behind
-// the first, and its values floats [width, 2 width). Of additive scores: with a weight.
+// the first, and its values floats [width, 2 width). Additive scores have a weight.
 struct AttentionInput {
   std::size_t width = 0;
   std::size_t key_offset = 0;

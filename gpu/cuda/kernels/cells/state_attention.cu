@@ -41,7 +41,7 @@ __device__ __forceinline__ float short_tanh(float v) {
   return 1.0F - __fdividef(2.0F, 1.0F + __expf(2.0F * v));
 }
 
-// What eight columns add to a score.
+// Eight columns' part of a score.
 template <bool kIsAdditive>
 __device__ __forceinline__ float part_of_score(const Eight& query, const Eight& key, const Eight& weight) {
   float sum = 0.0F;
@@ -123,7 +123,7 @@ __device__ __forceinline__ void add_values(const StateAttentionArguments& a, con
   }
 }
 
-// What the sums begin with, and the part of the result that is a copy.
+// Sums begin with the query and zeros; the part of the result beside the context is a copy.
 __device__ __forceinline__ void begin_node(const StateAttentionArguments& a, float* query, float* context,
                                            float* beside) {
   for (unsigned i = threadIdx.x; i < padded(a.width); i += kThreads) {
