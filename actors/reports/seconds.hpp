@@ -6,6 +6,8 @@
 
 namespace troupe {
 
-inline double in_seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
+inline double in_seconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
 
 }  // namespace troupe
