@@ -8,7 +8,6 @@ A relay stands between each agent and the server. It has the server tokenize eac
 sent before, asks for titles in between, and holds requests back while the server is killed and started again."""
 import array
 import concurrent.futures
-import contextlib
 import http.client
 import http.server
 import importlib.util
@@ -24,6 +23,7 @@ import sys
 import threading
 
 from demo_server import run
+from gate import Gate
 from servers import Server, free_port
 
 LONGEST = ("task_meeting_council_budget", "task_meeting_council_votes", "task_meeting_searchable_index")
@@ -61,30 +61,6 @@ def common_beginning(one, other):
         middle = (low + high + 1) // 2
         low, high = (middle, high) if one[low:middle] == other[low:middle] else (low, middle - 1)
     return low
-
-
-class Gate:
-    """Requests pass side by side; a kill is alone."""
-
-    def __init__(self, server, num_kills, every):
-        self.server, self.kills_left, self.every = server, num_kills, every
-        self.condition, self.num_inside, self.num_passed = threading.Condition(), 0, 0
-
-    @contextlib.contextmanager
-    def passed(self):
-        with self.condition:
-            self.num_passed += 1
-            if self.kills_left and self.num_passed % self.every == 0:
-                self.kills_left -= 1
-                self.condition.wait_for(lambda: self.num_inside == 0)
-                self.server.kill_and_start_again()
-            self.num_inside += 1
-        try:
-            yield
-        finally:
-            with self.condition:
-                self.num_inside -= 1
-                self.condition.notify_all()
 
 
 class Relay(http.server.ThreadingHTTPServer):
