@@ -44,10 +44,12 @@ class AnswerReader::Parser final : public http::basic_parser<false> {
       // Beast judges a head's beginning in the first piece and behind that waits for its end. It gets a head
       // whole, so the verdict is the same however the bytes are cut.
       const bool begins_well = bytes.substr(0, kHeadBegin.size()) == kHeadBegin.substr(0, bytes.size());
-      if (begins_well && bytes.size() <= kMaxHeadBytes && bytes.find(kHeadEnd) == std::string_view::npos)
-        return 0;
-      if (!begins_well) {
-        error = http::error::bad_version;
+      const auto end = bytes.find(kHeadEnd);
+      const auto head_size = end == std::string_view::npos ? bytes.size() : end + kHeadEnd.size();
+      const bool is_too_long = head_size > kMaxHeadBytes;
+      if (begins_well && !is_too_long && end == std::string_view::npos) return 0;
+      if (!begins_well || is_too_long) {
+        error = begins_well ? http::error::header_limit : http::error::bad_version;
         give_up(Outcome::kBroken, "the answer is not HTTP: " + error.message(), now);
         return 0;
       }

@@ -155,6 +155,28 @@ TEST_CASE("answer reader: a head that never ends is judged the same at every spl
   CHECK(outcomes_of("SSH-2.0-server\r\n") == std::set{Outcome::kBroken});
 }
 
+TEST_CASE("answer reader: a head longer than 32 KiB is broken, however it is cut") {
+  const std::string rest = "\r\nContent-Length: 0\r\n\r\n";
+  const auto head_of = [&](std::size_t size) {
+    const std::string begin = "HTTP/1.1 503 Busy\r\nA: ";
+    return begin + std::string(size - begin.size() - rest.size(), 'x') + rest;
+  };
+  constexpr std::size_t kLimit = 32 * 1024;
+  for (const std::size_t size : {kLimit, kLimit + 1, kLimit + 8, 2 * kLimit}) {
+    const auto head = head_of(size);
+    for (const std::size_t cut : {std::size_t{0}, kLimit - 1, kLimit, size - 1}) {
+      CAPTURE(size);
+      CAPTURE(cut);
+      Feeder feeder(true);
+      feeder.feed(head.substr(0, cut));
+      if (!feeder.reader.has_verdict()) feeder.feed(head.substr(cut));
+      const auto answer = feeder.close();
+      CHECK(answer.outcome == (size == kLimit ? Outcome::kRefused : Outcome::kBroken));
+      if (size > kLimit) CHECK(answer.error.find("header limit") != std::string::npos);
+    }
+  }
+}
+
 TEST_CASE("answer reader: errors by status, with JSON or HTML, and Retry-After") {
   const auto refused = read_all(
       true,
