@@ -191,8 +191,8 @@ TEST_CASE("cuda worker: an encoder beside it gives transformers' vectors, throug
 
 TEST_CASE("cuda worker: recurrent cells give PyTorch's tokens and numbers, through a process each") {
   const TemporaryDirectory directory;
-  std::vector<std::string> flags = {"--device",           "cuda",   "--cuda-library",        TROUPE_CUDA_SIMT,
-                                    "--memory",           "512MiB", "--max-batch-sequences", "4",
+  std::vector<std::string> flags = {"--device",           "cuda", "--cuda-library",        TROUPE_CUDA_SIMT,
+                                    "--memory",           "1GiB", "--max-batch-sequences", "4",
                                     "--max-batch-tokens", "32"};
   const std::string names[] = {"lstm", "lstm_attention_seq2seq", "child_sum_tree"};
   for (const std::string& name : names)

@@ -189,13 +189,15 @@ TEST_CASE("length predictor: a state that tells the length is used, and its loss
   CHECK(traffic.num_fitted >= 0.6 * traffic.num_answers);  // what is reserved never shrinks
 }
 
-TEST_CASE("length predictor: by tenths of guesses, about the wanted share fits, and errors are small") {
+// The shortest guesses are a few whole tokens, of which nearly all fit; one factor for all lengths takes that
+// from the longest.
+TEST_CASE("length predictor: of each tenth of guesses half of the wanted share fits, and errors are small") {
   StateTraffic traffic;
   traffic.answers(2500);
   double sum = 0;
   for (std::size_t tenth = 0; tenth < LengthPredictor::kNumTenths; ++tenth) {
     CAPTURE(tenth);
-    CHECK(std::abs(traffic.predictor.coverage(tenth) - 0.6) < 0.35);  // of 50 answers each
+    CHECK(traffic.predictor.coverage(tenth) >= 0.3);  // of 50 answers each
     sum += traffic.predictor.coverage(tenth) / LengthPredictor::kNumTenths;
   }
   CHECK(sum == doctest::Approx(traffic.predictor.coverage()));
