@@ -12,8 +12,8 @@ namespace troupe::cuda {
 namespace {
 
 // A multiprocessor has so many, at least. For more of them the compiler would save registers, and loads would
-// wait for one another.
-constexpr unsigned kBlocks = 2;
+// wait for one another. Read by CUDA's compiler alone.
+[[maybe_unused]] constexpr unsigned kBlocks = 2;
 
 // As launch_elements() wants its arguments.
 struct CellRows {

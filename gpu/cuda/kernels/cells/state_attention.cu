@@ -17,7 +17,7 @@ constexpr unsigned kKeys = kWarpLanes;  // of a step: a lane weighs one
 constexpr unsigned kKeysTogether = 4;   // whose loads are under way at once
 // A multiprocessor has so many, at least. For more of them the compiler would save registers, and have a load
 // at a time.
-constexpr unsigned kBlocks = 4;
+[[maybe_unused]] constexpr unsigned kBlocks = 4;
 constexpr unsigned kColumnsOfWarp = kWarpLanes * kEight;
 
 // A warp's copy of what it knows of a step's keys.
