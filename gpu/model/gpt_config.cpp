@@ -49,6 +49,9 @@ void read_gpt_j(const ConfigFields& fields, ModelConfig& config) {
   config.norm_epsilon = fields.number("layer_norm_epsilon", 0.0F, 1.0F).value_or(1e-5F);
   config.attention_bias = false;
   config.mlp_bias = true;
+  // Their lists are as long as another rotary_dim says.
+  for (const char* name : {"rope_scaling", "rope_parameters", "partial_rotary_factor"})
+    if (fields.has(name)) fields.refuse(std::string(name) + " of GPT-J is not supported");
   config.rotary_dim = fields.count("rotary_dim", kMaxWidth).value_or(64);
   if (config.rotary_dim % 2 != 0 || config.rotary_dim > config.head_dim) {
     fields.refuse("rotary_dim " + std::to_string(config.rotary_dim) +

@@ -442,7 +442,7 @@ void check_weights(const WeightStore& store, const Network& network) {
   std::uint64_t num_layers = 0;
   for (const auto& prefix : network.layer_prefixes())
     num_layers = std::max(num_layers, count_layers(store, prefix));
-  const std::uint32_t stated = network.shapes().num_layers;
+  const std::uint32_t stated = network.num_layers();
   if (num_layers > stated) {
     throw std::runtime_error("the configuration says num_hidden_layers " + std::to_string(stated) +
                              ", but the weights have " + std::to_string(num_layers) + " layers");

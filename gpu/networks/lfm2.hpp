@@ -15,6 +15,7 @@ class Lfm2Network final : public Network {
   explicit Lfm2Network(ModelConfig config);
 
   ModelShapes shapes() const override;  // num_layers: page layers
+  std::uint32_t num_layers() const override { return config_.num_layers; }
   std::vector<CellType> cells() const override;
   std::vector<WeightSpec> weights() const override;
   std::vector<std::string> layer_prefixes() const override { return {"model.layers."}; }

@@ -59,6 +59,8 @@ class Network {
  public:
   virtual ~Network() = default;
   virtual ModelShapes shapes() const = 0;
+  // Layers as the configuration counts them, which weights are held against; shapes() counts those of pages.
+  virtual std::uint32_t num_layers() const { return shapes().num_layers; }
   virtual std::vector<CellType> cells() const = 0;  // by CellId
   // None: sequences of pages, or passes over whole inputs.
   virtual std::optional<UnfoldingRule> unfolding() const { return std::nullopt; }

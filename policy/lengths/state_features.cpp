@@ -8,6 +8,7 @@ namespace troupe {
 namespace {
 
 // A spread of nothing divides by no less.
+constexpr float kMostFolded = 1e15F;  // beyond, squares would be no numbers; NaN is beyond, too
 constexpr float kLeastVariance = 1e-12F;
 
 float size_of(std::uint32_t num_tokens) { return std::log2(1.0F + static_cast<float>(num_tokens)) / 16; }
@@ -25,7 +26,7 @@ std::uint64_t mixed(std::uint64_t value) {
 std::optional<std::vector<float>> StateFeatures::take(std::span<const float> state,
                                                       std::uint32_t prompt_tokens, std::uint32_t max_tokens) {
   const Folded folded = fold(state);
-  if (!std::all_of(folded.begin(), folded.end(), [](float number) { return std::isfinite(number); }))
+  if (!std::all_of(folded.begin(), folded.end(), [](float number) { return std::abs(number) < kMostFolded; }))
     return std::nullopt;
   if (num_measured_ < kMeasuredStates) measure(folded);
   const float unit = 1 / std::sqrt(static_cast<float>(kFolded));

@@ -165,7 +165,11 @@ void PageLeases::commit(LeaseId id, std::uint32_t page_index, std::span<const st
   }
   // Another sequence may have computed the same meanwhile: then that is shared.
   const bool is_all_of_it = places_.tree()[held.node].tokens.size() == page_tokens.size();
-  if (is_all_of_it && !places_[held.node].on(lease.worker)) adopt(lease.worker, held, now);
+  if (!is_all_of_it || places_[held.node].on(lease.worker)) return;
+  // A hole's node may be of a quota that its tenant got since this lease began; the page counts as the
+  // lease's.
+  places_.own({&held.node, 1}, lease.quota);
+  adopt(lease.worker, held, now);
 }
 
 // A tail that a longer page on the same device begins with is of no use.

@@ -152,6 +152,7 @@ TEST_CASE("gpt config: what is not supported is refused by name") {
       {opt_config(), "ffn_dim", nullptr, "ffn_dim is missing"},
       {gptj_config(), "rotary_dim", 33, "rotary_dim 33 is not supported (an even number up to 32"},
       {gptj_config(), "rotary_dim", 34, "rotary_dim 34 is not supported"},
+      {gptj_config(), "partial_rotary_factor", 0.125, "partial_rotary_factor of GPT-J is not supported"},
   };
   for (Case wrong : cases) {
     CAPTURE(wrong.key);
