@@ -15,11 +15,11 @@ namespace {
 
 typedef std::int8_t VecB __attribute__((vector_size(kLanes * 4)));
 
-// Rows of a tile whose sums stay in registers.
+// Rows of a tile whose sums, those of a block and those of all, stay in registers.
 #if defined(__AVX512VNNI__)
-constexpr int kMaxQ8Rows = 14;
+constexpr int kMaxQ8Rows = 7;
 #elif defined(__AVX512F__)
-constexpr int kMaxQ8Rows = 12;
+constexpr int kMaxQ8Rows = 6;
 #elif defined(__AVX2__)
 constexpr int kMaxQ8Rows = 4;
 #else
@@ -182,106 +182,123 @@ inline void open_q8_block(const std::byte* head, const std::byte* block, std::by
   }
 }
 
+inline VecU lanes_of(const std::byte* unit, int v) {
+  return load_u32(unit + v * static_cast<int>(kLanes) * 4);
+}
+
 struct Q8Operands {
   Q8Rows rows;                        // from the tile's first row and block on
   const std::byte* opened = nullptr;  // the first part's column of the tile
-  int num_scales = 1;                 // parts of a block
   bool has_minimum = false;           // of blocks of one part
   std::size_t num_blocks = 0;
   float* c = nullptr;  // sums are added to it
   std::size_t c_stride = 0;
 };
 
-template <int kRows>
+// The sums of a part: what they begin with, then quad after quad. `unit` ends at the part's scale.
+template <int kRows, int kQuads>
+[[gnu::always_inline]] inline void sum_q8_part(const std::byte*& unit, const std::uint8_t*& numbers,
+                                               VecI (&sums)[kRows][kQ8Vectors]) {
+#pragma GCC unroll 16
+  for (int v = 0; v < kQ8Vectors; ++v) {
+    const VecI begin = reinterpret_cast<VecI>(lanes_of(unit, v));
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) sums[r][v] = begin;
+  }
+#pragma GCC unroll 8
+  for (int quad = 0; quad < kQuads; ++quad) {
+    unit += kUnitBytes;
+    VecU weights[kQ8Vectors];
+#pragma GCC unroll 16
+    for (int v = 0; v < kQ8Vectors; ++v) weights[v] = lanes_of(unit, v);
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+      const VecU a = VecU{} + *reinterpret_cast<const AliasU*>(numbers + r * static_cast<int>(kBlockInputs));
+#pragma GCC unroll 16
+      for (int v = 0; v < kQ8Vectors; ++v) sums[r][v] = add_dot(sums[r][v], a, weights[v]);
+    }
+    numbers += 4;
+  }
+  unit += kUnitBytes;
+}
+
+// Loops over rows and vectors are unrolled everywhere: an array that a loop indexes lies in memory.
+template <int kRows, int kQuads>
 [[gnu::noinline]] void multiply_q8_tile(const Q8Operands& t) {
-  const int num_quads = kBlockQuads / t.num_scales;
+  constexpr int kParts = kBlockQuads / kQuads;
   const std::uint8_t* numbers = t.rows.numbers;
   const float* scales_of_a = t.rows.scales;
   const float* sums_of_a = t.rows.sums;
   const std::byte* unit = t.opened;
-  const auto lanes = [&unit](int v) { return load_u32(unit + v * static_cast<int>(kLanes) * 4); };
+  float* const c = t.c;
+  const std::size_t c_stride = t.c_stride, num_rows = t.rows.num_rows;
   VecF totals[kRows][kQ8Vectors];
+#pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
-    for (int v = 0; v < kQ8Vectors; ++v) totals[r][v] = load(t.c + r * t.c_stride + v * kLanes);
+#pragma GCC unroll 16
+    for (int v = 0; v < kQ8Vectors; ++v) totals[r][v] = load(c + r * c_stride + v * kLanes);
   }
-  for (std::size_t part = 1; part <= t.num_blocks * t.num_scales; ++part) {
-    VecI sums[kRows][kQ8Vectors];
+  for (std::size_t block = 0; block < t.num_blocks; ++block) {
+    const std::uint8_t* const next = numbers + num_rows * kBlockInputs;
+    for (std::size_t line = 0; line < kRows * kBlockInputs; line += 64) __builtin_prefetch(next + line);
+#pragma GCC unroll 2
+    for (int part = 0; part < kParts; ++part) {
+      VecI sums[kRows][kQ8Vectors];
+      sum_q8_part<kRows, kQuads>(unit, numbers, sums);
+      VecF scales[kQ8Vectors];
 #pragma GCC unroll 16
-    for (int v = 0; v < kQ8Vectors; ++v) {
-#pragma GCC unroll 16
-      for (int r = 0; r < kRows; ++r) sums[r][v] = reinterpret_cast<VecI>(lanes(v));
-    }
-    unit += kUnitBytes;
-    for (int quad = 0; quad < num_quads; ++quad) {
-      VecU weights[kQ8Vectors];
-#pragma GCC unroll 16
-      for (int v = 0; v < kQ8Vectors; ++v) weights[v] = lanes(v);
+      for (int v = 0; v < kQ8Vectors; ++v) scales[v] = bits_to_f32(lanes_of(unit, v));
 #pragma GCC unroll 16
       for (int r = 0; r < kRows; ++r) {
-        const VecU a =
-            VecU{} + *reinterpret_cast<const AliasU*>(numbers + r * static_cast<int>(kBlockInputs));
+        const VecF scale_of_a = broadcast(scales_of_a[r]);
 #pragma GCC unroll 16
-        for (int v = 0; v < kQ8Vectors; ++v) sums[r][v] = add_dot(sums[r][v], a, weights[v]);
+        for (int v = 0; v < kQ8Vectors; ++v)
+          totals[r][v] = fma(__builtin_convertvector(sums[r][v], VecF), scales[v] * scale_of_a, totals[r][v]);
       }
       unit += kUnitBytes;
-      numbers += 4;
-    }
-    VecF scales[kQ8Vectors];
+      if (t.has_minimum) {
+        VecF minimums[kQ8Vectors];
 #pragma GCC unroll 16
-    for (int v = 0; v < kQ8Vectors; ++v) scales[v] = bits_to_f32(lanes(v));
+        for (int v = 0; v < kQ8Vectors; ++v) minimums[v] = bits_to_f32(lanes_of(unit, v));
 #pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) {
-      const VecF scale_of_a = broadcast(scales_of_a[r]);
+        for (int r = 0; r < kRows; ++r) {
+          const VecF sum_of_a = broadcast(sums_of_a[r]);
 #pragma GCC unroll 16
-      for (int v = 0; v < kQ8Vectors; ++v)
-        totals[r][v] = fma(__builtin_convertvector(sums[r][v], VecF), scales[v] * scale_of_a, totals[r][v]);
-    }
-    unit += kUnitBytes;
-    if (t.has_minimum) {
-      VecF minimums[kQ8Vectors];
-#pragma GCC unroll 16
-      for (int v = 0; v < kQ8Vectors; ++v) minimums[v] = bits_to_f32(lanes(v));
-#pragma GCC unroll 16
-      for (int r = 0; r < kRows; ++r) {
-        const VecF sum_of_a = broadcast(sums_of_a[r]);
-#pragma GCC unroll 16
-        for (int v = 0; v < kQ8Vectors; ++v) totals[r][v] = fma(minimums[v], sum_of_a, totals[r][v]);
+          for (int v = 0; v < kQ8Vectors; ++v) totals[r][v] = fma(minimums[v], sum_of_a, totals[r][v]);
+        }
       }
+      unit += kUnitBytes;
     }
-    unit += kUnitBytes;
-    if (part % t.num_scales != 0) continue;  // the other half of the same inputs
-    numbers += (t.rows.num_rows - 1) * kBlockInputs;
-    scales_of_a += t.rows.num_rows;
-    sums_of_a += t.rows.num_rows;
+    numbers = next;
+    scales_of_a += num_rows;
+    sums_of_a += num_rows;
   }
+#pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
-    for (int v = 0; v < kQ8Vectors; ++v) store(t.c + r * t.c_stride + v * kLanes, totals[r][v]);
+#pragma GCC unroll 16
+    for (int v = 0; v < kQ8Vectors; ++v) store(c + r * c_stride + v * kLanes, totals[r][v]);
   }
 }
 
 using Q8Tile = void (*)(const Q8Operands&);
 
-inline Q8Tile q8_tile(std::size_t rows) {
+// kScales: of a block.
+template <int kScales>
+Q8Tile q8_tile(std::size_t rows) {
+  constexpr int kQuads = kBlockQuads / kScales;
   static constexpr Q8Tile kTiles[] = {
-    multiply_q8_tile<1>,
-    multiply_q8_tile<2>,
+    multiply_q8_tile<1, kQuads>,
+    multiply_q8_tile<2, kQuads>,
 #if defined(__AVX2__)
-    multiply_q8_tile<3>,
-    multiply_q8_tile<4>,
+    multiply_q8_tile<3, kQuads>,
+    multiply_q8_tile<4, kQuads>,
 #endif
 #if defined(__AVX512F__)
-    multiply_q8_tile<5>,
-    multiply_q8_tile<6>,
-    multiply_q8_tile<7>,
-    multiply_q8_tile<8>,
-    multiply_q8_tile<9>,
-    multiply_q8_tile<10>,
-    multiply_q8_tile<11>,
-    multiply_q8_tile<12>,
+    multiply_q8_tile<5, kQuads>,
+    multiply_q8_tile<6, kQuads>,
 #endif
 #if defined(__AVX512VNNI__)
-    multiply_q8_tile<13>,
-    multiply_q8_tile<14>,
+    multiply_q8_tile<7, kQuads>,
 #endif
   };
   static_assert(sizeof kTiles / sizeof *kTiles == kMaxQ8Rows);
@@ -302,13 +319,14 @@ inline void multiply_q8_ragged(Q8Tile multiply, Q8Operands t, std::size_t rows, 
 }
 
 // All rows times a panel's opened blocks.
-inline void multiply_q8_panel(const Q8Operands& t, std::size_t num_rows, std::size_t num_columns) {
+template <int kScales>
+void multiply_q8_panel(const Q8Operands& t, std::size_t num_rows, std::size_t num_columns) {
   constexpr std::size_t kWidth = kQ8Vectors * kLanes;
   const std::size_t num_tiles = (num_rows + kMaxQ8Rows - 1) / kMaxQ8Rows;
   const std::size_t tile_rows = (num_rows + num_tiles - 1) / num_tiles;
   for (std::size_t row = 0; row < num_rows; row += tile_rows) {
     const std::size_t rows = num_rows - row < tile_rows ? num_rows - row : tile_rows;
-    const Q8Tile multiply = q8_tile(rows);
+    const Q8Tile multiply = q8_tile<kScales>(rows);
     Q8Operands tile = t;
     tile.rows.numbers += row * kBlockInputs;
     tile.rows.scales += row;
@@ -355,17 +373,16 @@ void multiply_q8_rows(const MatmulBlock& block) {
       const std::size_t count = num_blocks - first < kOpenedQ8Blocks ? num_blocks - first : kOpenedQ8Blocks;
       blocks = open_q8_blocks<kFormat>(blocks, count, opened);
       const std::size_t at = first * block.q8_rows.num_rows;
-      multiply_q8_panel({.rows = {.numbers = block.q8_rows.numbers + at * kBlockInputs,
-                                  .scales = block.q8_rows.scales + at,
-                                  .sums = block.q8_rows.sums + at,
-                                  .num_rows = block.q8_rows.num_rows},
-                         .opened = opened,
-                         .num_scales = Weights::kScales,
-                         .has_minimum = Weights::kHasMinimum,
-                         .num_blocks = count,
-                         .c = block.c + column,
-                         .c_stride = block.c_stride},
-                        block.num_rows, columns);
+      multiply_q8_panel<Weights::kScales>({.rows = {.numbers = block.q8_rows.numbers + at * kBlockInputs,
+                                                    .scales = block.q8_rows.scales + at,
+                                                    .sums = block.q8_rows.sums + at,
+                                                    .num_rows = block.q8_rows.num_rows},
+                                           .opened = opened,
+                                           .has_minimum = Weights::kHasMinimum,
+                                           .num_blocks = count,
+                                           .c = block.c + column,
+                                           .c_stride = block.c_stride},
+                                          block.num_rows, columns);
     }
   }
 }
