@@ -13,12 +13,14 @@ namespace {
 
 constexpr unsigned kSignalThreads = 128;
 
-// For a thread of the host that polls it.
+// For a thread of the host that polls it. Behind a barrier: the fence is for the stores of all threads that
+// came to it (PTX ISA, "Memory Consistency Model": causality order goes through the barrier).
 __device__ void store_for_host(std::uint64_t* address, std::uint64_t value) {
+  __threadfence_system();
 #ifdef TROUPE_SIMT
+  simt::perform_atomic();
   std::atomic_ref(*address).store(value, std::memory_order_release);
 #else
-  __threadfence_system();  // all tokens before the word
   *static_cast<volatile std::uint64_t*>(address) = value;
 #endif
 }
@@ -42,7 +44,6 @@ __global__ void __launch_bounds__(kSignalThreads) signal_kernel(const SignalArgu
   for (unsigned row = threadIdx.x / kWarpLanes; row < a.num_logprobs; row += kWarps) {
     copy_row(a.logprobs[row], a.host_logprobs[row]);
   }
-  __threadfence_system();  // a thread's tokens before what follows the barrier
   __syncthreads();
   if (threadIdx.x != 0) return;
   store_for_host(a.word, a.batch);

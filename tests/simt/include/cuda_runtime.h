@@ -21,6 +21,7 @@
 
 #include "cuda_runtime_api.h"
 #include "tests/simt/interpreter/launch.hpp"
+#include "tests/simt/interpreter/weak_memory.hpp"
 
 #define TROUPE_SIMT 1  // for wrappers that have a twin here
 
@@ -179,9 +180,9 @@ T __reduce_max_sync(unsigned mask, T value,
 // on it being all of those that came here waits for ever, and is reported.
 inline unsigned __activemask() { return troupe::simt::running_block().lanes_not_ended(); }
 
-inline void __threadfence() {}
+inline void __threadfence() { troupe::simt::pass_fence(); }
 inline void __threadfence_block() {}
-inline void __threadfence_system() {}
+inline void __threadfence_system() { troupe::simt::pass_fence(); }
 inline void __nanosleep(unsigned) {}
 inline long long clock64() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
@@ -206,30 +207,35 @@ T __ldcg(const T* from) {
 template <typename T>
 T atomicAdd(T* address, std::type_identity_t<T> value) {
   troupe::simt::check_aligned(address, sizeof(T));
+  troupe::simt::perform_atomic();
   const T old = *address;
   *address = old + value;
   return old;
 }
 template <typename T>
 T atomicMin(T* address, std::type_identity_t<T> value) {
+  troupe::simt::perform_atomic();
   const T old = *address;
   *address = std::min(old, value);
   return old;
 }
 template <typename T>
 T atomicMax(T* address, std::type_identity_t<T> value) {
+  troupe::simt::perform_atomic();
   const T old = *address;
   *address = std::max(old, value);
   return old;
 }
 template <typename T>
 T atomicExch(T* address, std::type_identity_t<T> value) {
+  troupe::simt::perform_atomic();
   const T old = *address;
   *address = value;
   return old;
 }
 template <typename T>
 T atomicCAS(T* address, std::type_identity_t<T> expected, std::type_identity_t<T> value) {
+  troupe::simt::perform_atomic();
   const T old = *address;
   if (old == expected) *address = value;
   return old;

@@ -13,6 +13,7 @@
 
 #include "tests/simt/interpreter/compiled_kernels.hpp"
 #include "tests/simt/interpreter/kernel_error.hpp"
+#include "tests/simt/interpreter/weak_memory.hpp"
 
 dim3 blockDim, gridDim;
 uint3 threadIdx, blockIdx;
@@ -103,6 +104,8 @@ bool run_grid(const LaunchConfig& config, const std::function<void()>& body, Hid
     std::shuffle(numbers.begin(), numbers.end(), std::minstd_rand(static_cast<unsigned>(seed)));
   }
   bool lets_next_start = false;
+  WeakMemory* const weak = weak_memory();
+  if (weak != nullptr) weak->begin_kernel();
   for (const std::size_t number : numbers) {
     const Index3 index = block_at(number, grid);
     blockIdx = {index.x, index.y, index.z};
@@ -116,9 +119,12 @@ bool run_grid(const LaunchConfig& config, const std::function<void()>& body, Hid
                   .set_thread = [](Index3 thread) {
                     threadIdx = {thread.x, thread.y, thread.z};
                   }});
+    if (weak != nullptr) weak->begin_block();
     run.run(body);
+    if (weak != nullptr) weak->end_block();
     lets_next_start = lets_next_start || run.lets_next_kernel_start();
   }
+  if (weak != nullptr) weak->end_kernel();
   return lets_next_start;
 }
 
