@@ -86,6 +86,32 @@ TEST_CASE("cache quotas: pages of earlier processes are their tenant's when it u
   CHECK(played.cache.is_consistent());
 }
 
+// A reload gives the tenant a share between two leases of the same prompt, whose pages are on the host and
+// computed again, as loading is dear.
+TEST_CASE("cache quotas: a page of a lease from before its tenant had a share counts as the lease's") {
+  PlayedOptions options = options_of(4, 4);
+  options.num_workers = 2;
+  options.serving.copy_ahead_below = 1.0;
+  options.load_from_host = {.fixed = 0.0, .per_page = 1000.0};
+  PlayedCache played(std::move(options));
+  const Tokens turn = {1, 2, 3, 4, 5};
+  played.run(1, turn, 0, kModest);
+  played.copy_ahead(4, 1);
+  played.replace_worker(4);
+  const auto before = played.reserve(2, turn, 2, kModest);
+  REQUIRE(before->holes == std::vector<TokenRange>{{.begin = 0, .end = 4}});
+  played.quotas[kModest] = 1;
+  played.cache.set_quota({.id = 1, .share = 0.5});
+  REQUIRE(played.reserve(3, turn, 3, kModest, 1)->holes.size() == 1);
+  while (played.compute(2, 4)) CHECK(played.cache.is_consistent());
+  played.release(2, 5);
+  CHECK(played.cache.is_consistent());
+  played.run(4, {11, 12, 13, 14, 15, 16, 17, 18}, 6, kGreedy);  // takes all pages of the device
+  CHECK(played.cache.is_consistent());
+  played.release(3, 7);
+  CHECK(played.cache.is_consistent());
+}
+
 // The greedy one's prompts are within its part; nothing else bounds it.
 TEST_CASE("cache quotas: whatever one tenant asks for, another within its part loses nothing") {
   int num_lost_without = 0;
