@@ -24,25 +24,6 @@ void refuse_other_parts(const ConfigFields& fields) {
     fields.refuse("a scale of experts' shares (routed_scaling_factor) is not supported");
 }
 
-// Qwen3-MoE: layers that "mlp_only_layers" lists have no experts, nor those that a step leaves out.
-std::vector<bool> read_mixed_layers(const ConfigFields& fields, const ModelConfig& config) {
-  const auto step = fields.count("decoder_sparse_step", kMaxLayers).value_or(1);
-  std::vector<bool> is_mixed;
-  for (std::uint32_t layer = 0; layer < config.num_layers; ++layer)
-    is_mixed.push_back((layer + 1) % step == 0);
-  const json* dense = fields.find("mlp_only_layers");
-  if (dense == nullptr) return is_mixed;
-  if (!dense->is_array()) fields.refuse("mlp_only_layers is not a list");
-  for (const json& layer : *dense) {
-    if (!layer.is_number_unsigned() || layer.get<std::uint64_t>() >= config.num_layers) {
-      fields.refuse("mlp_only_layers has " + ConfigFields::shown(layer) +
-                    ", expected a layer below num_hidden_layers " + std::to_string(config.num_layers));
-    }
-    is_mixed[layer.get<std::uint32_t>()] = false;
-  }
-  return is_mixed;
-}
-
 void check_sizes(const ConfigFields& fields, const char* width_name, const ExpertsConfig& experts,
                  const ModelConfig& config) {
   if (experts.num_chosen > experts.num_experts) {
@@ -67,37 +48,15 @@ void check_sizes(const ConfigFields& fields, const char* width_name, const Exper
   if (parameters > kMaxParameters) fields.refuse("the stated experts make more than 1e13 parameters");
 }
 
-// The constants are the kernels'.
-void read_gpt_oss(const ConfigFields& fields, ExpertsConfig& experts) {
-  if (fields.number("swiglu_alpha", 0.0F, 100.0F).value_or(1.702F) != 1.702F)
-    fields.refuse("swiglu_alpha other than 1.702 is not supported");
-  if (fields.number("swiglu_limit", 0.0F, 1e6F).value_or(7.0F) != 7.0F)
-    fields.refuse("swiglu_limit other than 7 is not supported");
-  experts.has_bias = true;
-  experts.activation = Activation::kClampedSwish;
-  experts.alternates = true;
-  experts.is_transposed = fields.find("quantization_config") == nullptr;
-}
-
 }  // namespace
 
-ExpertsConfig read_experts(const ConfigFields& fields, Family family, const ModelConfig& config) {
+ExpertsConfig read_experts(const ConfigFields& fields, ExpertFields names, const ModelConfig& config) {
   refuse_other_parts(fields);
   ExpertsConfig experts;
-  const bool is_qwen = family == Family::kQwen3Moe;
-  const char* width = is_qwen ? "moe_intermediate_size" : "intermediate_size";
-  // Newer files of Qwen3-MoE have Mixtral's name for it.
-  const bool has_own_name = is_qwen && !fields.has("num_local_experts");
-  experts.num_experts =
-      fields.required_count(has_own_name ? "num_experts" : "num_local_experts", kMaxExperts);
+  experts.num_experts = fields.required_count(names.count, kMaxExperts);
   experts.num_chosen = fields.required_count("num_experts_per_tok", kMaxExperts);
-  experts.intermediate_size = fields.required_count(width, kMaxWidth);
-  check_sizes(fields, width, experts, config);
-  if (is_qwen) {
-    experts.normalizes = fields.flag("norm_topk_prob", false);
-    experts.is_mixed = read_mixed_layers(fields, config);
-  }
-  if (family == Family::kGptOss) read_gpt_oss(fields, experts);
+  experts.intermediate_size = fields.required_count(names.width, kMaxWidth);
+  check_sizes(fields, names.width, experts, config);
   return experts;
 }
 

@@ -2,17 +2,19 @@
 // The fields of config.json that only mixtures of experts have.
 #pragma once
 
+#include <vector>
+
 #include "gpu/model/config_fields.hpp"
-#include "gpu/model/families.hpp"
 #include "gpu/model/model_config.hpp"
 
 namespace troupe {
 
-inline bool is_mixture(Family family) {
-  return family == Family::kMixtral || family == Family::kQwen3Moe || family == Family::kGptOss;
-}
+// A family's names of fields.
+struct ExpertFields {
+  const char *count = "num_local_experts", *width = "intermediate_size";
+};
 
-// Needs config's sizes. Throws std::runtime_error.
-ExpertsConfig read_experts(const ConfigFields& fields, Family family, const ModelConfig& config);
+// Counts and sizes. Needs config's sizes. Throws std::runtime_error.
+ExpertsConfig read_experts(const ConfigFields& fields, ExpertFields names, const ModelConfig& config);
 
 }  // namespace troupe

@@ -2,7 +2,6 @@
 #include "gpu/model/gguf_config.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <optional>
 #include <span>
@@ -10,33 +9,22 @@
 #include <string_view>
 #include <utility>
 
-#include "gpu/model/experts_config.hpp"
-#include "gpu/model/families.hpp"
-#include "gpu/model/gemma_config.hpp"
+#include "gpu/model/architecture_keys.hpp"
+#include "gpu/networks/families/families.hpp"
 
 namespace troupe {
 namespace {
 
 using nlohmann::json;
 
-constexpr const char* kPhi3 = "phi3";
-constexpr const char* kGptOss = "gpt-oss";
-// Queries and keys of these lie in pairs.
-constexpr std::array<std::string_view, 2> kPaired = {"llama", "smollm3"};
-
-// Tokens that end an answer by their spelling, where the file names one of them only.
-constexpr std::array<std::string_view, 7> kEndings = {
-    "<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>", "</s>"};
-// gpt-oss' "<|end|>" ends a message, behind which the answer goes on.
-constexpr std::array<std::string_view, 3> kEndingsOfGptOss = {"<|return|>", "<|call|>", "<|endoftext|>"};
 constexpr std::uint64_t kControlToken = 3;
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kModelTensors = {{
+constexpr GgufModule kModulesOfModel[] = {
     {"token_embd", "model.embed_tokens"},
     {"output_norm", "model.norm"},
     {"output", "lm_head"},
-}};
-constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kLayerTensors = {{
+};
+constexpr GgufModule kModulesOfLayers[] = {
     {"attn_norm", "input_layernorm"},
     {"attn_q", "self_attn.q_proj"},
     {"attn_k", "self_attn.k_proj"},
@@ -53,27 +41,16 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kLayerTe
     {"ffn_gate_exps", "mlp.experts.*.gate_proj"},  // one tensor of all experts
     {"ffn_up_exps", "mlp.experts.*.up_proj"},
     {"ffn_down_exps", "mlp.experts.*.down_proj"},
-}};
+};
 
-// Names that stand for something else in one architecture.
-struct OtherName {
-  std::string_view architecture, ours, theirs;
-};
-constexpr OtherName kOtherNames[] = {
-    {"llama", "ffn_gate_inp", "block_sparse_moe.gate"},  // Mixtral's
-    {"llama", "ffn_gate_exps", "block_sparse_moe.experts.*.w1"},
-    {"llama", "ffn_up_exps", "block_sparse_moe.experts.*.w3"},
-    {"llama", "ffn_down_exps", "block_sparse_moe.experts.*.w2"},
-    {kPhi3, "ffn_up", "mlp.gate_up_proj"},  // one matrix, in which gate's rows are the first
-    {kGptOss, "post_attention_norm", "post_attention_layernorm"},
-    {kGptOss, "ffn_gate_inp", "mlp.router"},
-    {"gemma2", "ffn_norm", "pre_feedforward_layernorm"},
-    {"gemma2", "post_attention_norm", "post_attention_layernorm"},
-    {"gemma2", "post_ffw_norm", "post_feedforward_layernorm"},
-    {"gemma3", "ffn_norm", "pre_feedforward_layernorm"},
-    {"gemma3", "post_attention_norm", "post_attention_layernorm"},
-    {"gemma3", "post_ffw_norm", "post_feedforward_layernorm"},
-};
+// The entry with that value, in the family's own list first; null: there is none.
+const GgufModule* find_module(std::string_view GgufModule::*member, std::string_view module,
+                              std::span<const GgufModule> own, std::span<const GgufModule> of_most) {
+  for (const auto list : {own, of_most})
+    for (const GgufModule& known : list)
+      if (known.*member == module) return &known;
+  return nullptr;
+}
 
 // An expert's matrix in a tensor of its own, as files of early 2024 have it, and the stack that newer ones
 // have.
@@ -92,47 +69,6 @@ std::optional<ExpertOfStack> stack_of(std::string_view module) {
   if (!is_number) return std::nullopt;
   return ExpertOfStack{std::string(module.substr(0, dot)) + "_exps", std::string(expert)};
 }
-
-// Keys of the file's architecture: "llama.block_count".
-class ArchitectureKeys {
- public:
-  explicit ArchitectureKeys(const GgufFile& file) : file_(file) {
-    const std::string* name = file.find_text("general.architecture");
-    if (name == nullptr) file.refuse("has no general.architecture");
-    name_ = *name;
-  }
-
-  const std::string& name() const { return name_; }
-  std::string key(const char* suffix) const { return name_ + "." + suffix; }
-  bool has(const char* suffix) const { return file_.find_value(key(suffix)) != nullptr; }
-
-  // One number, or an array of the same number for each layer.
-  std::optional<std::uint64_t> count(const char* suffix) const {
-    const GgufValue* value = file_.find_value(key(suffix));
-    if (value == nullptr || value->as_array() == nullptr) return file_.find_unsigned(key(suffix));
-    const GgufValue::Array& layers = *value->as_array();
-    for (const GgufValue& layer : layers) {
-      if (layer.as_unsigned() == nullptr || layers.front().as_unsigned() == nullptr ||
-          *layer.as_unsigned() != *layers.front().as_unsigned()) {
-        file_.refuse(key(suffix) + " differs between layers, which is not supported");
-      }
-    }
-    if (layers.empty()) file_.refuse(key(suffix) + " is an empty array");
-    return *layers.front().as_unsigned();
-  }
-  std::uint64_t required_count(const char* suffix) const {
-    const auto value = count(suffix);
-    if (!value) file_.refuse(key(suffix) + " is missing");
-    return *value;
-  }
-  std::optional<double> number(const char* suffix) const { return file_.find_number(key(suffix)); }
-  std::optional<bool> flag(const char* suffix) const { return file_.find_bool(key(suffix)); }
-  const std::string* text(const char* suffix) const { return file_.find_text(key(suffix)); }
-
- private:
-  const GgufFile& file_;
-  std::string name_;
-};
 
 std::uint64_t head_dim_of(const GgufFile& file, const ArchitectureKeys& keys) {
   const std::uint64_t num_heads = keys.required_count("attention.head_count");
@@ -170,9 +106,9 @@ void refuse_other_experts(const GgufFile& file, const ArchitectureKeys& keys) {
 }
 
 // Features that would change the numbers and that no code here computes.
-void refuse_unsupported(const GgufFile& file, const ArchitectureKeys& keys, Family family,
+void refuse_unsupported(const GgufFile& file, const ArchitectureKeys& keys, const Family& family,
                         std::uint64_t head_dim) {
-  if (keys.count("expert_count").value_or(0) > 0 && !is_mixture(family))
+  if (keys.count("expert_count").value_or(0) > 0 && !family.is_mixture)
     file.refuse("a mixture of experts (" + keys.key("expert_count") + ") is not supported");
   refuse_other_experts(file, keys);
   if (keys.count("attention.value_length").value_or(head_dim) != head_dim) {
@@ -180,14 +116,12 @@ void refuse_unsupported(const GgufFile& file, const ArchitectureKeys& keys, Fami
                 " is not supported");
   }
   const std::uint64_t rotated = keys.count("rope.dimension_count").value_or(head_dim);
-  if (rotated != head_dim && (keys.name() != kPhi3 || rotated > head_dim)) {
+  if (rotated != head_dim && (!family.gguf->rotates_parts || rotated > head_dim)) {
     file.refuse(keys.key("rope.dimension_count") + " other than the heads' " + std::to_string(head_dim) +
                 " is not supported");
   }
-  if (keys.count("attention.sliding_window").value_or(0) > 0 && keys.name() != kPhi3 &&
-      keys.name() != kGptOss && !is_gemma(family)) {
+  if (family.gguf->window == nullptr && keys.count("attention.sliding_window").value_or(0) > 0)
     file.refuse(keys.key("attention.sliding_window") + " is not supported");
-  }
 }
 
 std::vector<float> values_of(const GgufFile::Tensor& tensor) {
@@ -230,7 +164,6 @@ json rope_scaling_of(const GgufFile& file, const ArchitectureKeys& keys) {
                                      std::pair{"rope.scaling.yarn_beta_slow", "beta_slow"}}) {
     if (const auto beta = keys.number(ours)) rope[theirs] = *beta;
   }
-  if (keys.name() == kGptOss) rope["truncate"] = false;  // not in the format
   return rope;
 }
 
@@ -238,35 +171,6 @@ json rope_scaling_of(const GgufFile& file, const ArchitectureKeys& keys) {
 // short of the count.
 double partial_factor(std::uint64_t rotated, std::uint64_t head_dim) {
   return std::nextafter(static_cast<double>(rotated) / static_cast<double>(head_dim), 1.0);
-}
-
-// Null: none, or as the family's configuration has it. Older files of Phi-3 with a context of 4096 leave
-// theirs out; a Gemma 3 without one attends otherwise.
-json sliding_window_of(const ArchitectureKeys& keys) {
-  if (keys.name() == "gemma3" || keys.name() == kGptOss)
-    return keys.required_count("attention.sliding_window");
-  const auto window = keys.count("attention.sliding_window");
-  if (keys.name() != kPhi3) return window ? json(*window) : json(nullptr);
-  if (!window) return keys.required_count("context_length") == 4096 ? json(2047) : json(nullptr);
-  return *window == 0 ? json(nullptr) : json(*window);
-}
-
-// The largest models alone, which are known by their layers, divide scores by another number than the root
-// of a head's width.
-void add_gemma(const ArchitectureKeys& keys, Family family, std::uint64_t head_dim, json& document) {
-  const std::uint64_t largest = family == Family::kGemma2 ? 46 : 62;
-  document["query_pre_attn_scalar"] =
-      keys.required_count("block_count") == largest
-          ? keys.required_count("embedding_length") / keys.required_count("attention.head_count")
-          : head_dim;
-  const auto copy = [&](const char* suffix, const char* name) {
-    if (const auto value = keys.number(suffix)) document[name] = *value;
-  };
-  copy("attn_logit_softcapping", "attn_logit_softcapping");
-  copy("final_logit_softcapping", "final_logit_softcapping");
-  copy("rope.freq_base_swa", "rope_local_base_freq");
-  if (const auto interval = keys.count("attention.sliding_window_pattern"))
-    document["sliding_window_pattern"] = *interval;
 }
 
 // A file whose shares don't sum to 1 was refused.
@@ -278,20 +182,14 @@ void add_experts(const ArchitectureKeys& keys, json& document) {
   document["norm_topk_prob"] = true;
 }
 
-// The architecture "llama" is Mixtral's, too.
-const FamilyNames* find_family_of(const ArchitectureKeys& keys) {
-  const FamilyNames* family = find_gguf_family(keys.name());
-  const bool has_experts = family != nullptr && keys.count("expert_count").value_or(0) > 0;
-  return has_experts && family->family == Family::kLlama ? find_family("MixtralForCausalLM") : family;
+// Of an unknown architecture: as most are.
+GgufFamily family_of(std::string_view architecture) {
+  const GgufFamily* family = find_gguf(architecture);
+  return family == nullptr ? GgufFamily{} : *family;
 }
 
 void add_token(const GgufFile& file, const char* key, json& tokens) {
   if (const auto token = file.find_unsigned(key)) tokens.push_back(*token);
-}
-
-std::span<const std::string_view> ending_spellings(std::string_view architecture) {
-  if (architecture == kGptOss) return kEndingsOfGptOss;
-  return kEndings;
 }
 
 // Every token that ends an answer: the named ones, and control tokens spelled as endings.
@@ -319,19 +217,22 @@ json ending_tokens(const GgufFile& file, const ArchitectureKeys& keys) {
 
 json gguf_config_document(const GgufFile& file) {
   const ArchitectureKeys keys(file);
-  const FamilyNames* family = find_family_of(keys);
+  const Family* family = find_gguf_family(keys.name(), false);
+  // Only of a known one: another's count may be anything.
+  if (family != nullptr) family = find_gguf_family(keys.name(), keys.count("expert_count").value_or(0) > 0);
   if (family == nullptr) {
     file.refuse("the architecture " + shown_gguf_name(keys.name()) + " is not supported (" +
                 known_gguf_architectures() + " are)");
   }
   const std::uint64_t head_dim = head_dim_of(file, keys);
-  refuse_unsupported(file, keys, family->family, head_dim);
+  refuse_unsupported(file, keys, *family, head_dim);
   const auto epsilon = keys.number("attention.layer_norm_rms_epsilon");
   if (!epsilon) file.refuse(keys.key("attention.layer_norm_rms_epsilon") + " is missing");
   const std::uint64_t num_heads = keys.required_count("attention.head_count");
   const bool has_output = file.find_tensor("output.weight") != nullptr;
   const GgufFile::Tensor* embedding = file.find_tensor("token_embd.weight");
   const bool is_f32 = embedding != nullptr && embedding->entry.type_name() == "F32";
+  const auto window = family->gguf->window;
   json bos = json::array();
   add_token(file, "tokenizer.ggml.bos_token_id", bos);
   json document = {{"architectures", json::array({std::string(family->architecture)})},
@@ -348,20 +249,20 @@ json gguf_config_document(const GgufFile& file) {
                    {"rope_scaling", rope_scaling_of(file, keys)},
                    {"partial_rotary_factor",
                     partial_factor(keys.count("rope.dimension_count").value_or(head_dim), head_dim)},
-                   {"sliding_window", sliding_window_of(keys)},
+                   {"sliding_window", window == nullptr ? json(nullptr) : window(keys)},
                    {"tie_word_embeddings", !has_output},
                    {"attention_bias", file.find_tensor("blk.0.attn_q.bias") != nullptr},
                    {"mlp_bias", file.find_tensor("blk.0.ffn_down.bias") != nullptr},
                    {"bos_token_id", std::move(bos)},
                    {"eos_token_id", ending_tokens(file, keys)},
                    {"torch_dtype", is_f32 ? "float32" : "bfloat16"}};
-  if (is_gemma(family->family)) add_gemma(keys, family->family, head_dim, document);
-  if (is_mixture(family->family)) add_experts(keys, document);
+  if (family->is_mixture) add_experts(keys, document);
+  if (family->gguf->add_fields != nullptr) family->gguf->add_fields(keys, document);
   return document;
 }
 
 bool ends_by_spelling(std::string_view token, std::string_view architecture) {
-  const auto spellings = ending_spellings(architecture);
+  const auto spellings = family_of(architecture).endings;
   return std::find(spellings.begin(), spellings.end(), token) != spellings.end();
 }
 
@@ -404,24 +305,16 @@ std::string hugging_face_name(std::string_view tensor, std::string_view architec
   if (suffix_at == std::string_view::npos) return std::string(tensor);
   const std::string suffix(tensor.substr(suffix_at));
   std::string_view module = tensor.substr(0, suffix_at);
-  for (const auto& [ours, theirs] : kModelTensors) {
-    if (module == ours) return std::string(theirs) + suffix;
-  }
+  const GgufFamily family = family_of(architecture);
+  if (const auto* known = find_module(&GgufModule::ours, module, family.modules_of_model, kModulesOfModel))
+    return std::string(known->theirs) + suffix;
   constexpr std::string_view kLayer = "blk.";
   const std::size_t number_end = module.find('.', kLayer.size());
   if (!module.starts_with(kLayer) || number_end == std::string_view::npos) return std::string(tensor);
   const std::string number(module.substr(kLayer.size(), number_end - kLayer.size()));
   module.remove_prefix(number_end + 1);
-  const auto known_as = [&](std::string_view theirs) {
-    return "model.layers." + number + "." + std::string(theirs) + suffix;
-  };
-  if (architecture == kGptOss && module == "attn_sinks") return "model.layers." + number + ".self_attn.sinks";
-  for (const OtherName& other : kOtherNames) {
-    if (architecture == other.architecture && module == other.ours) return known_as(other.theirs);
-  }
-  for (const auto& [ours, theirs] : kLayerTensors) {
-    if (module == ours) return known_as(theirs);
-  }
+  if (const auto* known = find_module(&GgufModule::ours, module, family.modules, kModulesOfLayers))
+    return "model.layers." + number + "." + std::string(known->theirs) + (known->has_suffix ? suffix : "");
   if (const auto stack = stack_of(module)) {
     const std::string of_all = hugging_face_name("blk." + number + "." + stack->name + suffix, architecture);
     const std::size_t star = of_all.find('*');
@@ -433,15 +326,15 @@ std::string hugging_face_name(std::string_view tensor, std::string_view architec
 std::string gguf_tensor_name(std::string_view tensor, std::string_view architecture) {
   constexpr std::string_view kLayers = "model.layers.", kExperts = "experts.";
   std::string module(tensor);
-  // A vector of its own, without ".weight".
-  if (architecture == kGptOss && module.ends_with(".sinks")) module += ".weight";
+  const GgufFamily family = family_of(architecture);
+  for (const GgufModule& own : family.modules)
+    if (!own.has_suffix && module.ends_with("." + std::string(own.theirs))) module += ".weight";
   const std::size_t suffix_at = module.rfind('.');
   if (suffix_at == std::string::npos) return "";
   const std::string suffix = module.substr(suffix_at);
   module.resize(suffix_at);
-  for (const auto& [ours, theirs] : kModelTensors) {
-    if (module == theirs) return std::string(ours) + suffix;
-  }
+  if (const auto* known = find_module(&GgufModule::theirs, module, family.modules_of_model, kModulesOfModel))
+    return std::string(known->ours) + suffix;
   const std::size_t number_end = module.find('.', kLayers.size());
   if (!module.starts_with(kLayers) || number_end == std::string::npos) return "";
   const std::string number = module.substr(kLayers.size(), number_end - kLayers.size());
@@ -450,22 +343,11 @@ std::string gguf_tensor_name(std::string_view tensor, std::string_view architect
     const std::size_t expert = at + kExperts.size();
     module.replace(expert, module.find('.', expert) - expert, "*");
   }
-  const auto known_as = [&](std::string_view ours) {
-    return "blk." + number + "." + std::string(ours) + suffix;
-  };
-  if (architecture == kGptOss && module == "self_attn.sinks") return known_as("attn_sinks");
-  for (const OtherName& other : kOtherNames) {
-    if (architecture == other.architecture && module == other.theirs) return known_as(other.ours);
-  }
-  for (const auto& [ours, theirs] : kLayerTensors) {
-    if (module == theirs) return known_as(ours);
-  }
-  return "";
+  const auto* known = find_module(&GgufModule::theirs, module, family.modules, kModulesOfLayers);
+  return known == nullptr ? "" : "blk." + number + "." + std::string(known->ours) + suffix;
 }
 
-bool has_gguf_pairs(std::string_view architecture) {
-  return std::find(kPaired.begin(), kPaired.end(), architecture) != kPaired.end();
-}
+bool has_gguf_pairs(std::string_view architecture) { return family_of(architecture).has_pairs; }
 
 std::uint32_t gguf_paired_rows(const GgufFile& file, std::string_view tensor) {
   const bool is_rotated = tensor.ends_with(".attn_q.weight") || tensor.ends_with(".attn_k.weight") ||

@@ -11,7 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "gpu/model/families.hpp"
+#include "gpu/networks/families/families.hpp"
 #include "gpu/networks/network.hpp"
 
 namespace troupe {

@@ -4,21 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "gpu/model/families.hpp"
-
 namespace troupe {
 namespace {
-
-// The names of a family's modules in files.
-struct ExpertNames {
-  const char *mixture, *router, *gate, *up, *down;
-};
-
-ExpertNames names_of(const ModelConfig& config) {
-  const Family family = find_family(config.architecture)->family;
-  if (family == Family::kMixtral) return {"block_sparse_moe.", "gate", "w1", "w3", "w2"};
-  return {"mlp.", family == Family::kGptOss ? "router" : "gate", "gate_proj", "up_proj", "down_proj"};
-}
 
 // Names of a part of each expert, which may consist of two tensors.
 std::vector<std::string> names_in_files(const ModelConfig& config, const std::string& mixture,
@@ -58,9 +45,9 @@ bool is_mixed(const ModelConfig& config, std::uint32_t layer) {
   return config.experts && (config.experts->is_mixed.empty() || config.experts->is_mixed.at(layer));
 }
 
-void list_experts(WeightList& list, const ModelConfig& config, const std::string& prefix) {
+void list_experts(WeightList& list, const ModelConfig& config, const ExpertNames& names,
+                  const std::string& prefix) {
   const ExpertsConfig& experts = *config.experts;
-  const ExpertNames names = names_of(config);
   const std::string mixture = prefix + names.mixture;
   const std::string router = mixture + names.router;
   const std::uint32_t hidden = config.hidden_size, width = experts.intermediate_size;

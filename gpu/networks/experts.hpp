@@ -12,10 +12,16 @@
 
 namespace troupe {
 
+// A family's modules in files.
+struct ExpertNames {
+  const char *mixture = "mlp.", *router = "gate", *gate = "gate_proj", *up = "up_proj", *down = "down_proj";
+};
+
 // False: the layer is dense.
 bool is_mixed(const ModelConfig& config, std::uint32_t layer);
-// Both take a configuration with experts, and the prefix of the layer's names.
-void list_experts(WeightList& list, const ModelConfig& config, const std::string& prefix);
+// The others take a configuration with experts, and the prefix of the layer's names.
+void list_experts(WeightList& list, const ModelConfig& config, const ExpertNames& names,
+                  const std::string& prefix);
 // Returns the sums, f32 of the width of `normed`.
 TensorId write_experts(ProgramWriter& writer, const ModelConfig& config, const std::string& prefix,
                        TensorId normed);

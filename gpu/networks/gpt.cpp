@@ -103,7 +103,8 @@ class GptProgram {
 
 }  // namespace
 
-GptNetwork::GptNetwork(ModelConfig config) : config_(std::move(config)) {
+GptNetwork::GptNetwork(ModelConfig config, GptNames names)
+    : config_(std::move(config)), names_(std::move(names)) {
   if (!config_.gpt) throw std::runtime_error("a GPT's configuration lacks what only GPT has");
 }
 

@@ -4,15 +4,30 @@
 // and may let attention and feed-forward of a layer read the same x, GPT-J the same norm of it.
 #pragma once
 
+#include <cstdint>
+#include <string>
+#include <vector>
+
 #include "gpu/model/model_config.hpp"
 #include "gpu/networks/network.hpp"
 
 namespace troupe {
 
+// Modules in files; those of a layer stand behind its prefix. Empty: it has none.
+struct GptNames {
+  std::string other_prefix = {};  // as in WeightSpec
+  std::string embedding = {}, positions = {}, layers = {}, attention_norm = {};
+  std::vector<std::string> qkv = {};
+  std::string o = {}, feed_forward_norm = {}, up = {}, down = {}, norm = {}, lm_head = {};
+  // Of the layers' matrices, and of queries, keys and values, as in WeightSpec.
+  FileOrder order = FileOrder::kAsRead, qkv_order = FileOrder::kAsRead;  // kAsRead: as order
+  std::uint32_t paired_rows = 0;
+};
+
 class GptNetwork final : public Network {
  public:
   // Throws std::runtime_error without config.gpt.
-  explicit GptNetwork(ModelConfig config);
+  explicit GptNetwork(ModelConfig config, GptNames names = {});
 
   ModelShapes shapes() const override;
   std::vector<CellType> cells() const override;
@@ -22,6 +37,7 @@ class GptNetwork final : public Network {
 
  private:
   ModelConfig config_;
+  GptNames names_;
 };
 
 }  // namespace troupe

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "gpu/networks/decoder_shapes.hpp"
-#include "gpu/networks/experts.hpp"
 #include "gpu/networks/program_writer.hpp"
 
 namespace troupe {
@@ -99,7 +98,8 @@ class LlamaProgram {
 
 }  // namespace
 
-LlamaNetwork::LlamaNetwork(ModelConfig config) : config_(std::move(config)) {}
+LlamaNetwork::LlamaNetwork(ModelConfig config, ExpertNames experts)
+    : config_(std::move(config)), experts_(experts) {}
 
 ModelShapes LlamaNetwork::shapes() const { return decoder_shapes(config_); }
 

@@ -6,13 +6,14 @@
 #pragma once
 
 #include "gpu/model/model_config.hpp"
+#include "gpu/networks/experts.hpp"
 #include "gpu/networks/network.hpp"
 
 namespace troupe {
 
 class LlamaNetwork final : public Network {
  public:
-  explicit LlamaNetwork(ModelConfig config);
+  explicit LlamaNetwork(ModelConfig config, ExpertNames experts = {});
 
   ModelShapes shapes() const override;
   std::vector<CellType> cells() const override;
@@ -22,6 +23,7 @@ class LlamaNetwork final : public Network {
 
  private:
   ModelConfig config_;
+  ExpertNames experts_;
 };
 
 }  // namespace troupe

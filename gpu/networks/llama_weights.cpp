@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The names that the family's weights have in files.
-#include "gpu/networks/experts.hpp"
 #include "gpu/networks/llama.hpp"
 #include "gpu/networks/weight_list.hpp"
 
@@ -43,7 +42,7 @@ std::vector<WeightSpec> LlamaNetwork::weights() const {
                         config_.has_output_bias());
     list.add_vector(prefix + "post_attention_norm", {prefix + "post_attention_layernorm.weight"}, hidden);
     if (is_mixed(config_, layer)) {
-      list_experts(list, config_, prefix);
+      list_experts(list, config_, experts_, prefix);
       continue;
     }
     list.add_projection(prefix + "gate_up", gate_up_modules(config_, mlp), 2 * config_.intermediate_size,

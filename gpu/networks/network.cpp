@@ -4,17 +4,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "gpu/model/families.hpp"
 #include "gpu/model/model_config.hpp"
-#include "gpu/networks/bert.hpp"
-#include "gpu/networks/gemma.hpp"
-#include "gpu/networks/gpt.hpp"
-#include "gpu/networks/lfm2.hpp"
-#include "gpu/networks/llama.hpp"
-#include "gpu/networks/recurrent.hpp"
-#include "gpu/networks/seq2seq.hpp"
-#include "gpu/networks/translator.hpp"
-#include "gpu/networks/tree_lstm.hpp"
+#include "gpu/networks/families/families.hpp"
 
 namespace troupe {
 
@@ -41,25 +32,11 @@ std::unique_ptr<Network> load_network(const std::filesystem::path& model) {
 }
 
 std::unique_ptr<Network> make_network(const ModelConfig& config) {
-  const FamilyNames* names = find_family(config.architecture);
-  if (names == nullptr) {
+  const Family* family = find_family(config.architecture);
+  if (family == nullptr) {
     throw std::runtime_error("the architecture \"" + config.architecture + "\" is not supported");
   }
-  switch (names->family) {
-    case Family::kBert: return std::make_unique<BertNetwork>(config);
-    case Family::kGemma2:
-    case Family::kGemma3: return std::make_unique<GemmaNetwork>(config);
-    case Family::kLfm2: return std::make_unique<Lfm2Network>(config);
-    case Family::kRecurrent: return std::make_unique<RecurrentNetwork>(config);
-    case Family::kSeq2Seq: return std::make_unique<Seq2SeqNetwork>(config);
-    case Family::kTranslator: return std::make_unique<TranslatorNetwork>(config);
-    case Family::kTreeLstm: return std::make_unique<TreeLstmNetwork>(config);
-    case Family::kGpt2:
-    case Family::kGptNeoX:
-    case Family::kOpt:
-    case Family::kGptJ: return std::make_unique<GptNetwork>(config);
-    default: return std::make_unique<LlamaNetwork>(config);  // or what differs by its configuration alone
-  }
+  return family->make_network(config);
 }
 
 }  // namespace troupe

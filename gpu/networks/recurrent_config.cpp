@@ -86,7 +86,8 @@ void read_tree(const ConfigFields& fields, ModelConfig& config) {
 
 }  // namespace
 
-ModelConfig read_recurrent_config(const std::string& architecture, const ConfigFields& fields) {
+ModelConfig read_recurrent_config(const std::string& architecture, const ConfigFields& fields,
+                                  const std::filesystem::path&) {
   ModelConfig config;
   config.architecture = architecture;
   read_sizes(fields, config);

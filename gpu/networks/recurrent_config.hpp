@@ -2,6 +2,7 @@
 // The config.json of networks of recurrent cells, a format of ours (docs/models.md).
 #pragma once
 
+#include <filesystem>
 #include <string>
 
 #include "gpu/model/config_fields.hpp"
@@ -9,8 +10,9 @@
 
 namespace troupe {
 
-// architecture: one that families.hpp knows as kRecurrent, kSeq2Seq or kTreeLstm. Throws
+// architecture: one of families/recurrent.cpp. Throws
 // std::runtime_error that names the file, the field and the value.
-ModelConfig read_recurrent_config(const std::string& architecture, const ConfigFields& fields);
+ModelConfig read_recurrent_config(const std::string& architecture, const ConfigFields& fields,
+                                  const std::filesystem::path& model_dir);
 
 }  // namespace troupe

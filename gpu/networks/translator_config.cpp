@@ -106,7 +106,8 @@ void read_m2m100(const ConfigFields& fields, const ModelConfig& config, Translat
 
 }  // namespace
 
-ModelConfig read_translator_config(const std::string& architecture, const ConfigFields& fields) {
+ModelConfig read_translator_config(const std::string& architecture, const ConfigFields& fields,
+                                   const std::filesystem::path&) {
   ModelConfig config;
   config.architecture = architecture;
   TranslatorConfig& translator = config.translator.emplace();

@@ -3,6 +3,7 @@
 // transformers writes them, with a few fields of ours (docs/models.md).
 #pragma once
 
+#include <filesystem>
 #include <string>
 
 #include "gpu/model/config_fields.hpp"
@@ -10,8 +11,9 @@
 
 namespace troupe {
 
-// architecture: one that families.hpp knows as kTranslator. Throws std::runtime_error that names
+// architecture: one of families/translator.cpp. Throws std::runtime_error that names
 // the file, the field and the value.
-ModelConfig read_translator_config(const std::string& architecture, const ConfigFields& fields);
+ModelConfig read_translator_config(const std::string& architecture, const ConfigFields& fields,
+                                   const std::filesystem::path& model_dir);
 
 }  // namespace troupe

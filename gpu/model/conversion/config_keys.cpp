@@ -7,28 +7,11 @@
 #include <stdexcept>
 #include <utility>
 
-#include "gpu/model/families.hpp"
+#include "gpu/networks/families/families.hpp"
 #include "gpu/networks/network.hpp"
 
 namespace troupe {
 namespace {
-
-// Mistral and Mixtral are "llama".
-std::string_view name_of(Family family, std::string_view own) {
-  return family == Family::kMistral || family == Family::kMixtral ? "llama" : own;
-}
-
-bool is_phi3(const ModelConfig& config) { return config.fused_projections; }
-
-// Elsewhere the format knows no windows.
-void add_window(const ModelConfig& config, const std::string& prefix, GgufKeys& keys) {
-  const std::string key = prefix + "attention.sliding_window";
-  if (is_phi3(config)) {
-    keys.add_count(key, config.sliding_window);
-  } else if (config.gemma || config.attention_sinks) {  // which need one, be it longer than the context
-    keys.add_count(key, config.sliding_window > 0 ? config.sliding_window : config.context_length);
-  }
-}
 
 void add_scaling(const ModelConfig& config, const std::string& prefix, GgufKeys& keys) {
   if (!config.rope_scaling) return;
@@ -46,13 +29,6 @@ void add_scaling(const ModelConfig& config, const std::string& prefix, GgufKeys&
   keys.add_count(rope + "original_context_length", scaling.original_context_length);
   keys.add_number(rope + "yarn_beta_fast", double{scaling.fast_rotations});
   keys.add_number(rope + "yarn_beta_slow", double{scaling.slow_rotations});
-}
-
-void add_gemma(const GemmaConfig& gemma, const std::string& prefix, GgufKeys& keys) {
-  if (gemma.attention_cap != 0.0F)
-    keys.add_number(prefix + "attn_logit_softcapping", double{gemma.attention_cap});
-  if (gemma.logit_cap != 0.0F) keys.add_number(prefix + "final_logit_softcapping", double{gemma.logit_cap});
-  if (gemma.local_theta) keys.add_number(prefix + "rope.freq_base_swa", double{*gemma.local_theta});
 }
 
 // By layer, with the lists' defaults filled in.
@@ -98,16 +74,15 @@ std::string find_difference(const ExpertsConfig& meant, const ExpertsConfig& sai
 }  // namespace
 
 std::string gguf_architecture(const ModelConfig& config) {
-  const FamilyNames* family = find_family(config.architecture);
-  const std::string_view name = family == nullptr ? "" : name_of(family->family, family->gguf);
-  if (name.empty()) {
+  const Family* family = find_family(config.architecture);
+  if (family == nullptr || family->gguf == nullptr) {
     const char* kind = config.encoder       ? "an encoder"
                        : config.has_pages() ? "a network"
                                             : "a network of cells";
     throw std::runtime_error(std::string(kind) + " of architecture \"" + config.architecture +
                              "\" can't be written as a GGUF file (" + known_gguf_architectures() + " can)");
   }
-  return std::string(name);
+  return std::string(family->gguf->name);
 }
 
 void add_config_keys(const ModelConfig& config, GgufKeys& keys) {
@@ -125,9 +100,9 @@ void add_config_keys(const ModelConfig& config, GgufKeys& keys) {
   keys.add_number(prefix + "attention.layer_norm_rms_epsilon", double{config.norm_epsilon});
   keys.add_count(prefix + "rope.dimension_count", config.rotary_dim);
   keys.add_number(prefix + "rope.freq_base", double{config.rope_theta});
-  add_window(config, prefix, keys);
   add_scaling(config, prefix, keys);
-  if (config.gemma) add_gemma(*config.gemma, prefix, keys);
+  const GgufFamily& family = *find_family(config.architecture)->gguf;
+  if (family.add_keys != nullptr) family.add_keys(config, prefix, keys);
   if (!config.experts) return;
   keys.add_count(prefix + "expert_count", config.experts->num_experts);
   keys.add_count(prefix + "expert_used_count", config.experts->num_chosen);

@@ -11,8 +11,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "gpu/model/families.hpp"
 #include "gpu/model/weights.hpp"
+#include "gpu/networks/families/families.hpp"
 #include "tests/support/file_text.hpp"
 
 namespace troupe::test {
@@ -21,8 +21,7 @@ namespace {
 using nlohmann::json;
 
 std::string gguf_architecture(const ModelConfig& config) {
-  if (config.architecture == "MixtralForCausalLM") return "llama";
-  return std::string(find_family(config.architecture)->gguf);
+  return std::string(find_family(config.architecture)->gguf->name);
 }
 
 bool has_pairs(const ModelConfig& config) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/model/gemma_config.hpp"
+#include "gpu/networks/families/family.hpp"
 
 #include <algorithm>
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/model/lfm2_config.hpp"
+// LFM2: short convolutions in most layers, attention with norms of heads in the others.
+#include "gpu/networks/lfm2.hpp"
 
-#include <string>
+#include "gpu/networks/families/decoder_config.hpp"
+#include "gpu/networks/families/family.hpp"
 
 namespace troupe {
 namespace {
@@ -16,9 +18,10 @@ std::vector<bool> read_convolutions(const ConfigFields& fields, const ModelConfi
       fields.refuse("layer_types is not a list of num_hidden_layers entries");
     for (std::size_t layer = 0; layer < types->size(); ++layer) {
       const json& type = (*types)[layer];
-      if (type != "conv" && type != "full_attention")
+      const std::string text = type.is_string() ? type.get<std::string>() : "";
+      if (text != "conv" && text != "full_attention")
         fields.refuse("layer_types has " + ConfigFields::shown(type) + ", expected conv or full_attention");
-      is_convolution[layer] = type == "conv";
+      is_convolution[layer] = text == "conv";
     }
   } else if (const json* indexes = fields.find("full_attn_idxs")) {
     if (!indexes->is_array()) fields.refuse("full_attn_idxs is not a list");
@@ -42,9 +45,11 @@ std::uint32_t adjusted(const ConfigFields& fields, std::uint32_t stated) {
   return (size + multiple - 1) / multiple * multiple;
 }
 
-}  // namespace
-
-void read_lfm2(const ConfigFields& fields, ModelConfig& config) {
+ModelConfig read_lfm2(const std::string& architecture, const ConfigFields& fields,
+                      const std::filesystem::path&) {
+  DecoderRules rules = {.rope = {.theta = 1e6F}};
+  if (fields.has("block_ff_dim")) rules.names.intermediate = "block_ff_dim";
+  ModelConfig config = read_decoder_config(architecture, fields, rules);
   if (fields.flag("conv_bias", false)) fields.refuse("conv_bias is not supported");
   config.lfm2 = {.is_convolution = read_convolutions(fields, config),
                  .num_taps = fields.count("conv_L_cache", 16).value_or(3)};
@@ -55,6 +60,13 @@ void read_lfm2(const ConfigFields& fields, ModelConfig& config) {
   config.norm_epsilon = fields.number("norm_eps", 0.0F, 1.0F).value_or(1e-5F);
   config.tied_embeddings = fields.flag("tie_embedding", fields.flag("tie_word_embeddings", true));
   config.head_norms = true;
+  return config;
 }
+
+constexpr Family kFamilies[] = {{"Lfm2ForCausalLM", "lfm2", read_lfm2, make_network_of<Lfm2Network>}};
+
+}  // namespace
+
+extern const std::span<const Family> kLfm2Family = kFamilies;
 
 }  // namespace troupe
