@@ -29,4 +29,19 @@ std::uint64_t ArchitectureKeys::required_count(const char* suffix) const {
   return *value;
 }
 
+std::vector<std::uint64_t> ArchitectureKeys::layer_counts(const char* suffix) const {
+  const GgufValue* value = file_.find_value(key(suffix));
+  std::vector<std::uint64_t> counts;
+  if (value == nullptr || value->as_array() == nullptr) return counts;
+  const GgufValue::Array& layers = *value->as_array();
+  if (layers.size() != required_count("block_count"))
+    file_.refuse(key(suffix) + " has " + std::to_string(layers.size()) +
+                 " entries, expected one for each layer");
+  for (const GgufValue& layer : layers) {
+    if (layer.as_unsigned() == nullptr) file_.refuse(key(suffix) + " has an entry that is no count");
+    counts.push_back(*layer.as_unsigned());
+  }
+  return counts;
+}
+
 }  // namespace troupe

@@ -76,6 +76,16 @@ std::uint64_t head_dim_of(const GgufFile& file, const ArchitectureKeys& keys) {
   return keys.count("attention.key_length").value_or(keys.required_count("embedding_length") / num_heads);
 }
 
+std::uint64_t kv_heads_of(const ArchitectureKeys& keys, const GgufFamily& family, std::uint64_t num_heads) {
+  constexpr const char* kKey = "attention.head_count_kv";
+  const auto layers = family.counts_heads_by_layer ? keys.layer_counts(kKey) : std::vector<std::uint64_t>();
+  if (layers.empty()) return keys.count(kKey).value_or(num_heads);
+  const std::uint64_t most = *std::max_element(layers.begin(), layers.end());
+  if (!std::all_of(layers.begin(), layers.end(), [&](auto count) { return count == 0 || count == most; }))
+    keys.file().refuse(keys.key(kKey) + " has counts other than 0 that differ, which is not supported");
+  return most;
+}
+
 std::uint64_t vocabulary_size(const GgufFile& file, const ArchitectureKeys& keys) {
   const GgufValue::Array* tokens = file.find_array("tokenizer.ggml.tokens");
   if (const auto size = keys.count("vocab_size")) {
@@ -240,7 +250,7 @@ json gguf_config_document(const GgufFile& file) {
                    {"intermediate_size", keys.required_count("feed_forward_length")},
                    {"num_hidden_layers", keys.required_count("block_count")},
                    {"num_attention_heads", num_heads},
-                   {"num_key_value_heads", keys.count("attention.head_count_kv").value_or(num_heads)},
+                   {"num_key_value_heads", kv_heads_of(keys, *family->gguf, num_heads)},
                    {"head_dim", head_dim},
                    {"vocab_size", vocabulary_size(file, keys)},
                    {"max_position_embeddings", keys.required_count("context_length")},

@@ -390,6 +390,7 @@ std::vector<WeightView> find_sources(const WeightStore& store, const WeightSpec&
     if (spec.order == FileOrder::kTransposed && shape.size() == 2) std::swap(shape[0], shape[1]);
     if (is_vector && shape.size() == 2 && shape[0] == 1) shape.erase(shape.begin());     // Marian's bias
     if (is_vector && shape.size() == 3 && shape[1] == 1) shape = {shape[0] * shape[2]};  // LFM2's convolution
+    if (is_vector && shape.size() == 2 && store.is_gguf()) shape = {shape[0] * shape[1]};  // in a GGUF file
     views.back().order = spec.order;
     views.back().head_dim = spec.head_dim;
     views.back().alternates = spec.alternates;

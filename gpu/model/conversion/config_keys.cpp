@@ -94,14 +94,14 @@ void add_config_keys(const ModelConfig& config, GgufKeys& keys) {
   keys.add_count(prefix + "block_count", config.num_layers);
   keys.add_count(prefix + "feed_forward_length", config.intermediate_size);
   keys.add_count(prefix + "attention.head_count", config.num_heads);
-  keys.add_count(prefix + "attention.head_count_kv", config.num_kv_heads);
+  const GgufFamily& family = *find_family(config.architecture)->gguf;
+  if (!family.counts_heads_by_layer) keys.add_count(prefix + "attention.head_count_kv", config.num_kv_heads);
   keys.add_count(prefix + "attention.key_length", config.head_dim);
   keys.add_count(prefix + "attention.value_length", config.head_dim);
   keys.add_number(prefix + "attention.layer_norm_rms_epsilon", double{config.norm_epsilon});
   keys.add_count(prefix + "rope.dimension_count", config.rotary_dim);
   keys.add_number(prefix + "rope.freq_base", double{config.rope_theta});
   add_scaling(config, prefix, keys);
-  const GgufFamily& family = *find_family(config.architecture)->gguf;
   if (family.add_keys != nullptr) family.add_keys(config, prefix, keys);
   if (!config.experts) return;
   keys.add_count(prefix + "expert_count", config.experts->num_experts);
@@ -148,6 +148,8 @@ std::string find_difference(const ModelConfig& meant, const ModelConfig& said) {
   for (const std::int32_t token : meant.eos_tokens)
     if (std::find(said.eos_tokens.begin(), said.eos_tokens.end(), token) == said.eos_tokens.end())
       return "eos_token_id";
+  if (meant.lfm2 && meant.lfm2->is_convolution != said.lfm2->is_convolution) return "layer_types";
+  if (meant.lfm2 && meant.lfm2->num_taps != said.lfm2->num_taps) return "conv_L_cache";
   if (meant.gemma)
     if (auto name = find_difference(*meant.gemma, *said.gemma); !name.empty()) return name;
   return meant.experts ? find_difference(*meant.experts, *said.experts, meant.num_layers) : "";

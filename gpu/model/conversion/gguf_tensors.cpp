@@ -37,8 +37,8 @@ bool is_of_expert(std::string_view name) { return name.find(".experts.") != std:
 // Collects a directory's tensors; those of experts are stacked.
 class TensorList {
  public:
-  TensorList(std::string architecture, BlockFormat format, std::uint32_t head_dim)
-      : architecture_(std::move(architecture)), format_(format), head_dim_(head_dim) {}
+  TensorList(const WeightStore& store, std::string architecture, BlockFormat format, std::uint32_t head_dim)
+      : store_(store), architecture_(std::move(architecture)), format_(format), head_dim_(head_dim) {}
 
   void add(const WeightSpec& spec, const std::vector<WeightView>& views) {
     for (std::size_t i = 0; i < views.size(); ++i) {
@@ -97,6 +97,9 @@ class TensorList {
     for (std::uint64_t row = first_row; row < first_row + num_rows; ++row)
       tensor.values.push_back(values[row] + spec.added);
     tensor.entry.dimensions = {num_rows};
+    // A convolution: [channels, 1, taps].
+    if (store_.has(source) && store_.find(source).shape.size() == 3)
+      tensor.entry.dimensions = {store_.find(source).shape[2], store_.find(source).shape[0]};
     if (is_of_expert(source)) tensor.entry.dimensions.push_back(tensor.values.size() / num_rows);
     if (is_rotated(tensor.entry.name)) put_in_pairs(tensor.values);
   }
@@ -108,6 +111,7 @@ class TensorList {
 
   void put_in_pairs(std::vector<float>& values) const;
 
+  const WeightStore& store_;
   std::string architecture_;
   BlockFormat format_;
   std::uint32_t head_dim_;
@@ -137,7 +141,7 @@ bool is_quantizable(const GgufTensor& tensor) {
 
 std::vector<ConvertedTensor> tensors_of_directory(const WeightStore& store, const Network& network,
                                                   const std::string& architecture, BlockFormat format) {
-  TensorList list(architecture, format, network.shapes().head_dim);
+  TensorList list(store, architecture, format, network.shapes().head_dim);
   for (const WeightSpec& spec : network.weights()) list.add(spec, find_sources(store, spec));
   return std::move(list).take();
 }

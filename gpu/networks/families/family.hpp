@@ -40,6 +40,9 @@ struct GgufFamily {
   std::span<const std::string_view> endings = kUsualEndings;
   bool has_pairs = false;  // rows of a head of queries and keys lie in pairs (i, i + d/2)
   bool rotates_parts = false;
+  // Layers have heads of keys and values, all as many, or 0: "attention.head_count_kv" is an array, which
+  // add_keys writes.
+  bool counts_heads_by_layer = false;
   // "sliding_window" of config.json; null: none. None: a file with a window is refused.
   nlohmann::json (*window)(const ArchitectureKeys& keys) = nullptr;
   // Fields of config.json beyond those that all families have.

@@ -63,7 +63,39 @@ ModelConfig read_lfm2(const std::string& architecture, const ConfigFields& field
   return config;
 }
 
-constexpr Family kFamilies[] = {{"Lfm2ForCausalLM", "lfm2", read_lfm2, make_network_of<Lfm2Network>}};
+// A layer of convolution has no heads of keys and values. The width is that behind its adjustment.
+void add_fields(const ArchitectureKeys& keys, json& document) {
+  for (const std::uint64_t count : keys.layer_counts("attention.head_count_kv"))
+    document["layer_types"].push_back(count == 0 ? "conv" : "full_attention");
+  document["conv_L_cache"] = keys.required_count("shortconv.l_cache");
+  document["norm_eps"] = document["rms_norm_eps"];
+  document["block_auto_adjust_ff_dim"] = false;
+}
+
+void add_keys(const ModelConfig& config, const std::string& prefix, GgufKeys& keys) {
+  std::vector<std::int64_t> num_kv_heads;
+  for (const bool is_convolution : config.lfm2->is_convolution)
+    num_kv_heads.push_back(is_convolution ? 0 : config.num_kv_heads);
+  keys.add_integers(prefix + "attention.head_count_kv", num_kv_heads);
+  keys.add_count(prefix + "shortconv.l_cache", config.lfm2->num_taps);
+}
+
+constexpr GgufModule kModules[] = {
+    {"attn_norm", "operator_norm"},           {"attn_q_norm", "self_attn.q_layernorm"},
+    {"attn_k_norm", "self_attn.k_layernorm"}, {"attn_output", "self_attn.out_proj"},
+    {"shortconv.conv", "conv.conv"},          {"shortconv.in_proj", "conv.in_proj"},
+    {"shortconv.out_proj", "conv.out_proj"},  {"ffn_norm", "ffn_norm"},
+    {"ffn_gate", "feed_forward.w1"},          {"ffn_up", "feed_forward.w3"},
+    {"ffn_down", "feed_forward.w2"}};
+constexpr GgufModule kModulesOfModel[] = {{"token_embd_norm", "model.embedding_norm"}};  // the last one
+constexpr GgufFamily kGguf = {.name = "lfm2",
+                              .modules = kModules,
+                              .modules_of_model = kModulesOfModel,
+                              .counts_heads_by_layer = true,
+                              .add_fields = add_fields,
+                              .add_keys = add_keys};
+
+constexpr Family kFamilies[] = {{"Lfm2ForCausalLM", "lfm2", read_lfm2, make_network_of<Lfm2Network>, &kGguf}};
 
 }  // namespace
 

@@ -215,7 +215,7 @@ TEST_CASE("convert: a file gives the logits and tokens of --quantize at load, bi
 
 TEST_CASE("convert: each family's products have the operands of --quantize at load") {
   for (const char* family : {"llama_fp8", "llama_awq", "llama_gptq", "mixtral", "phi3", "phi3_long",
-                             "phi3_short", "qwen3", "smollm3", "gpt_oss", "gpt_oss_plain"}) {
+                             "phi3_short", "qwen3", "smollm3", "lfm2", "gpt_oss", "gpt_oss_plain"}) {
     CAPTURE(family);
     const TemporaryDirectory place;
     const auto directory = family_in(place, family);

@@ -244,7 +244,7 @@ TEST_CASE("gguf config: what is not supported or makes no sense is refused by it
   CHECK(
       refusal_of(other.file())
           .find("the architecture \"mamba\" is not supported (llama, qwen2, qwen3, qwen3moe, phi3, smollm3, "
-                "gemma2, gemma3 and gpt-oss are)") != std::string::npos);
+                "gemma2, gemma3, gpt-oss and lfm2 are)") != std::string::npos);
   CHECK(refusal_of(GgufWriter().file()).find("has no general.architecture") != std::string::npos);
   ModelConfig config = tiny_llama();
   const auto refusal = [&] {

@@ -13,6 +13,9 @@
 
 #include "gpu/cpu/cpu_device.hpp"
 #include "gpu/cpu/cpu_model.hpp"
+#include "gpu/model/conversion/config_keys.hpp"
+#include "gpu/model/gguf_file.hpp"
+#include "gpu/model/model_config.hpp"
 #include "gpu/model/safetensors.hpp"
 #include "tests/gpu/generation.hpp"
 
@@ -38,7 +41,8 @@ struct Expectation {
 };
 
 std::vector<Expectation> read_expectations(const std::string& family) {
-  const SafetensorsFile file(directory_of(family) / "reference.safetensors");
+  const auto model = directory_of(family);
+  const SafetensorsFile file((is_gguf_path(model) ? model.parent_path() : model) / "reference.safetensors");
   std::vector<Expectation> expectations;
   for (const std::string number : {"0", "1"})
     expectations.push_back({values_of<std::int32_t>(file, "tokens_" + number),
@@ -238,6 +242,13 @@ TEST_CASE("families: Gemma 3, with two rotary bases and norms of heads, is that 
 
 TEST_CASE("families: LFM2, whose convolutions have their state in pages, is that of transformers") {
   check_family("lfm2");
+}
+
+TEST_CASE("families: a GGUF file of LFM2 says what its directory says, and is that of transformers") {
+  const ModelConfig said = load_model_config(directory_of("lfm2/model.gguf"));
+  CHECK(find_difference(load_model_config(directory_of("lfm2")), said) == "");
+  CHECK(said.lfm2->is_convolution == std::vector<bool>{true, false, true, true, false});
+  check_family("lfm2/model.gguf");
 }
 
 TEST_CASE("families: GPT-2, with a table of positions and transposed matrices, is that of transformers") {
