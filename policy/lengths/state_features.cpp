@@ -7,8 +7,8 @@
 namespace troupe {
 namespace {
 
-// A spread of nothing divides by no less.
 constexpr float kMostFolded = 1e15F;  // beyond, squares would be no numbers; NaN is beyond, too
+// A spread of nothing divides by no less.
 constexpr float kLeastVariance = 1e-12F;
 
 float size_of(std::uint32_t num_tokens) { return std::log2(1.0F + static_cast<float>(num_tokens)) / 16; }

@@ -46,6 +46,15 @@ TEST_CASE("state features: a state with a number that is none has none") {
   CHECK(features.take(std::vector<float>{1, 2}, 1, 1));
 }
 
+TEST_CASE(
+    "state features: a state whose squares would be no numbers is left out, and what is known comes back") {
+  StateFeatures features, restored;
+  CHECK(features.take(std::vector<float>{1, 2}, 1, 1));
+  CHECK_FALSE(features.take(std::vector<float>{1e20F, 2}, 1, 1));
+  CHECK_FALSE(features.take(std::vector<float>{-1e38F, 2}, 1, 1));
+  CHECK(restored.restore(features.numbers()));
+}
+
 TEST_CASE("state features: once measured, a state's features stay") {
   StateFeatures features;
   std::mt19937_64 random(3);
