@@ -8,15 +8,15 @@ namespace troupe {
 // Each is in the file of its name; a file may have relatives that share a network.
 using Families = const std::span<const Family>;
 extern Families kLlamaFamily, kQwenFamily, kPhi3Family, kSmolLm3Family, kGemmaFamily, kGptOssFamily,
-    kLfm2Family, kGpt2Family, kGptNeoXFamily, kOptFamily, kGptJFamily, kBertFamily, kRecurrentFamily,
-    kTranslatorFamily;
+    kLfm2Family, kGpt2Family, kGptNeoXFamily, kOptFamily, kGptJFamily, kPhiFamily, kBertFamily,
+    kRecurrentFamily, kTranslatorFamily;
 
 namespace {
 
-constexpr Families* kFamilies[] = {&kLlamaFamily,     &kQwenFamily,      &kPhi3Family, &kSmolLm3Family,
-                                   &kGemmaFamily,     &kGptOssFamily,    &kLfm2Family, &kGpt2Family,
-                                   &kGptNeoXFamily,   &kOptFamily,       &kGptJFamily, &kBertFamily,
-                                   &kRecurrentFamily, &kTranslatorFamily};
+constexpr Families* kFamilies[] = {&kLlamaFamily,   &kQwenFamily,      &kPhi3Family,      &kSmolLm3Family,
+                                   &kGemmaFamily,   &kGptOssFamily,    &kLfm2Family,      &kGpt2Family,
+                                   &kGptNeoXFamily, &kOptFamily,       &kGptJFamily,      &kPhiFamily,
+                                   &kBertFamily,    &kRecurrentFamily, &kTranslatorFamily};
 
 template <class Predicate>
 const Family* find_if(const Predicate& is_it) {

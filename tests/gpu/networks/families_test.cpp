@@ -265,6 +265,11 @@ TEST_CASE("families: OPT, whose positions are counted from two, is that of trans
   check_family("opt_without_biases");
 }
 
+TEST_CASE(
+    "families: Phi, whose blocks read one norm and whose keys are shared by heads, is that of transformers") {
+  check_family("phi");
+}
+
 TEST_CASE("families: GPT-J, which rotates neighbours, is that of transformers") { check_family("gptj"); }
 
 }  // namespace troupe

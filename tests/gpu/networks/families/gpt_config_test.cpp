@@ -53,6 +53,16 @@ json gptj_config() {
           {"vocab_size", 512}};
 }
 
+json phi_config() {
+  return {{"architectures", {"PhiForCausalLM"}},
+          {"hidden_size", 64},
+          {"intermediate_size", 128},
+          {"num_hidden_layers", 2},
+          {"num_attention_heads", 2},
+          {"num_key_value_heads", 1},
+          {"vocab_size", 128}};
+}
+
 ModelConfig load(const json& config) {
   const TemporaryDirectory directory;
   directory.write("config.json", config.dump());
@@ -128,6 +138,15 @@ TEST_CASE("gpt config: GPT-J rotates rotary_dim of a head, 64 where a file says 
   CHECK(load(published).rotary_dim == 64);
 }
 
+TEST_CASE("gpt config: Phi rotates half of a head, and its heads may share keys") {
+  const ModelConfig config = load(phi_config());
+  CHECK(config.rotary_dim == 16);
+  CHECK(config.num_kv_heads == 1);
+  CHECK(config.attention_bias);
+  CHECK(config.gpt->activation == Activation::kGeluTanh);
+  CHECK(config.gpt->shares_norm);
+}
+
 TEST_CASE("gpt config: what is not supported is refused by name") {
   struct Case {
     json document;
@@ -150,6 +169,8 @@ TEST_CASE("gpt config: what is not supported is refused by name") {
       {opt_config(), "word_embed_proj_dim", 32, "word_embed_proj_dim other than hidden_size"},
       {opt_config(), "layer_norm_elementwise_affine", false, "(layer_norm_elementwise_affine) are not"},
       {opt_config(), "ffn_dim", nullptr, "ffn_dim is missing"},
+      {phi_config(), "qk_layernorm", true, "(qk_layernorm) are not supported"},
+      {phi_config(), "quantization_config", {{"bits", 4}}, "quantization_config"},
       {gptj_config(), "rotary_dim", 33, "rotary_dim 33 is not supported (an even number up to 32"},
       {gptj_config(), "rotary_dim", 34, "rotary_dim 34 is not supported"},
       {gptj_config(), "partial_rotary_factor", 0.125, "partial_rotary_factor of GPT-J is not supported"},
@@ -162,7 +183,7 @@ TEST_CASE("gpt config: what is not supported is refused by name") {
 }
 
 TEST_CASE("gpt config: programs use exactly the weights that the network names") {
-  for (const json& document : {gpt2_config(), neox_config(), opt_config(), gptj_config()}) {
+  for (const json& document : {gpt2_config(), neox_config(), opt_config(), gptj_config(), phi_config()}) {
     const auto network = make_network(load(document));
     const Program program = network->build_program(0, {4, 2}, DataType::kBF16);
     const auto weights = network->weights();
