@@ -19,7 +19,7 @@ struct GptNames {
   std::string embedding = {}, positions = {}, layers = {}, attention_norm = {};
   std::vector<std::string> qkv = {};
   std::string o = {}, feed_forward_norm = {}, up = {}, down = {}, norm = {}, lm_head = {};
-  // Of the layers' matrices, and of queries, keys and values, as in WeightSpec.
+  // As in WeightSpec: of the layers' matrices, and of queries, keys and values.
   FileOrder order = FileOrder::kAsRead, qkv_order = FileOrder::kAsRead;  // kAsRead: as order
   std::uint32_t paired_rows = 0;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fields of config.json that most decoders have, read by the rules of a family. What is read throws
-// std::runtime_error that names the file, the field and the value.
+// The fields of config.json that most decoders have, read by the rules of a family. All functions but
+// all_but_every() throw std::runtime_error that names the file, the field and the value.
 #pragma once
 
 #include <cstdint>

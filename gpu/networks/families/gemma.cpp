@@ -15,8 +15,7 @@ using nlohmann::json;
 // refused.
 float read_cap(const ConfigFields& fields, const char* name, float otherwise) {
   if (!fields.has(name)) return otherwise;
-  constexpr float kMaxCap = 1e4F;
-  return fields.number(name, 1e-3F, kMaxCap).value_or(0.0F);
+  return fields.number(name, 1e-3F, 1e4F).value_or(0.0F);
 }
 
 [[noreturn]] void refuse_partial(const ConfigFields& fields) {
