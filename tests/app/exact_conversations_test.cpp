@@ -7,6 +7,7 @@
 #include "app/loading/model_loading.hpp"
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include <array>
 #include <atomic>
@@ -22,6 +23,8 @@
 #include <vector>
 
 #include "app/loading/disk_cache.hpp"
+#include "gpu/model/model_config.hpp"
+#include "gpu/model/random_model.hpp"
 #include "store/state_directory.hpp"
 #include "telemetry/log.hpp"
 #include "tests/app/dying_device.hpp"
@@ -34,18 +37,19 @@ using namespace troupe;
 
 namespace {
 
-constexpr std::size_t kNumKinds = 8;
+constexpr std::size_t kNumKinds = 10;
 // Of all kinds. The sanitizers make the network some ten times slower.
 #if defined(TROUPE_ASAN) || defined(TROUPE_TSAN)
-constexpr std::size_t kTurnsInEveryRun = 1200;
+constexpr std::size_t kTurnsInEveryRun = 1500;
 constexpr std::size_t kNumConversations = 12;
 #else
-constexpr std::size_t kTurnsInEveryRun = 2000;
+constexpr std::size_t kTurnsInEveryRun = 2500;
 constexpr std::size_t kNumConversations = 24;
 #endif
 constexpr std::uint64_t kSeed = 7;
 constexpr std::size_t kMostAtOnce = 16;
 constexpr std::size_t kMostHistory = 2600;  // characters
+constexpr std::size_t kMostNoise = 1300;    // that are more tokens
 
 struct Kind {
   std::string compute_type;
@@ -59,9 +63,12 @@ struct Kind {
   std::uint64_t max_in_flight = 2;
   std::string quantize = "none";
   std::string kv_type = "auto";
+  bool is_hybrid = false;  // a random LFM2 in place of the demo model
 
   // All that decides what is said.
-  std::string computation() const { return compute_type + ", " + quantize + ", " + kv_type; }
+  std::string computation() const {
+    return compute_type + ", " + quantize + ", " + kv_type + (is_hybrid ? ", LFM2" : "");
+  }
 };
 
 // Of each kind.
@@ -70,9 +77,39 @@ std::size_t num_turns() {
   return (text ? std::strtoul(text, nullptr, 10) : kTurnsInEveryRun) / kNumKinds;
 }
 
+const std::filesystem::path kDemo = TROUPE_SOURCE_DIR "/models/demo";
+
+// A convolution's state and a layer of attention's keys and values take the same room in a page. Its text is
+// noise, with the demo model's tokens.
+const std::filesystem::path& hybrid_model() {
+  static const test::TemporaryDirectory place;
+  static const std::filesystem::path directory = [] {
+    const nlohmann::json document = {
+        {"architectures", {"Lfm2ForCausalLM"}},
+        {"torch_dtype", "bfloat16"},
+        {"vocab_size", 1024},
+        {"hidden_size", 64},
+        {"block_ff_dim", 128},
+        {"block_auto_adjust_ff_dim", false},
+        {"num_hidden_layers", 5},
+        {"layer_types", {"conv", "full_attention", "conv", "conv", "full_attention"}},
+        {"num_attention_heads", 4},
+        {"num_key_value_heads", 2},
+        {"max_position_embeddings", 2048},
+        {"eos_token_id", 4}};
+    place.write("config.json", document.dump());
+    write_random_llama(place.path(), load_model_config(place.path()), kSeed);
+    place.write("config.json", document.dump());
+    for (const char* name : {"tokenizer.json", "tokenizer_config.json"})
+      std::filesystem::copy_file(kDemo / name, place.path() / name);
+    return place.path();
+  }();
+  return directory;
+}
+
 Options options_of(const Kind& kind) {
   Options options;
-  options.models.front().dir = TROUPE_SOURCE_DIR "/models/demo";
+  options.models.front().dir = kind.is_hybrid ? hybrid_model() : kDemo;
   options.compute_type = kind.compute_type;
   options.store_directory = "none";
   options.quantize = kind.quantize;
@@ -209,7 +246,7 @@ Played play(const Kind& kind) {
     const std::size_t number = is_crowd ? kMostAtOnce : random() % kMostAtOnce + 1;
     for (std::size_t i = 0; i < number; ++i, ++turn) {
       auto& history = histories[(first + i) % kNumConversations];
-      if (length(history) > kMostHistory) history.clear();
+      if (length(history) > (kind.is_hybrid ? kMostNoise : kMostHistory)) history.clear();
       open.emplace_back((first + i) % kNumConversations, std::make_shared<TextSink>());
       life->engine().submit(next_turn(history, is_crowd, random), open.back().second);
     }
@@ -233,7 +270,8 @@ const Played& reference_of(const Kind& kind) {
                        .memory = 256 << 20,
                        .host_memory = 0,
                        .quantize = kind.quantize,
-                       .kv_type = kind.kv_type};
+                       .kv_type = kind.kv_type,
+                       .is_hybrid = kind.is_hybrid};
   return references.emplace(kind.computation(), play(reference)).first->second;
 }
 
@@ -334,4 +372,28 @@ TEST_CASE("exact conversations: bf16, KV in 8 bits, devices and servers that com
                .disk_space = 12 << 20,
                .turns_a_life = 90,
                .kv_type = "q8"});
+}
+
+TEST_CASE(
+    "exact conversations: LFM2, its convolutions' state in pages, devices and servers that come and go") {
+  check_exact({.compute_type = "bf16",
+               .policy = EvictionPolicy::kValue,
+               .memory = 4600 << 10,
+               .host_memory = 1536 << 10,
+               .batches_a_device = 297,
+               .disk_space = 6 << 20,
+               .turns_a_life = 90,
+               .is_hybrid = true});
+}
+
+TEST_CASE("exact conversations: LFM2, its pages in 8 bits, devices and servers that come and go") {
+  check_exact({.compute_type = "bf16",
+               .policy = EvictionPolicy::kValue,
+               .memory = 3830 << 10,
+               .host_memory = 780 << 10,
+               .batches_a_device = 297,
+               .disk_space = 3 << 20,
+               .turns_a_life = 90,
+               .kv_type = "q8",
+               .is_hybrid = true});
 }
