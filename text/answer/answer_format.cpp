@@ -26,7 +26,16 @@ AnswerFormat harmony_answer_format() {
       .reasoning = {.begin = channel + "analysis" + harmony::kMessage, .end = harmony::kEnd}};
 }
 
-CallFormat general_call_format() { return {.call_begin = "<tool_call>", .call_end = "</tool_call>"}; }
+// As template_messages() writes it: arguments as they came.
+CallFormat general_call_format() {
+  return {.call_begin = "<tool_call>",
+          .call_end = "</tool_call>",
+          .spelling = CallSpelling{.in_front = "",
+                                   .behind_call_begin = "\n",
+                                   .before_call_end = "\n",
+                                   .between_calls = "\n",
+                                   .object = JsonSeparators()}};
+}
 
 std::string general_tools_text(std::string_view tools) {
   std::string text = "You can call functions. Their descriptions are this JSON list:\n";

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "text/answer/call_spelling.hpp"
+
 namespace troupe {
 
 enum class CallStyle : std::uint8_t {
@@ -21,7 +23,7 @@ enum class CallStyle : std::uint8_t {
 };
 
 // Markers have no white space around them, and may be empty. White space between
-// parts of a call may be anything.
+// parts of a call may be anything to a reader; a grammar draws what `spelling` says.
 //
 //   section_begin (call_begin CALL call_end)+ section_end
 //   section_begin call_begin [CALL, CALL, …] call_end section_end      a list
@@ -42,6 +44,7 @@ struct CallFormat {
   std::string key_begin = {}, key_end = {}, value_end = {};
   std::string other_key_end = {};  // before a value that is no string, if that differs
   bool has_value_lines = false;
+  std::optional<CallSpelling> spelling = {};  // absent: not known
 
   bool has_marker() const { return !section_begin.empty() || !call_begin.empty(); }
   // Words with which a call begins: text that holds one is read as a call.

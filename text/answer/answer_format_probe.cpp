@@ -12,6 +12,7 @@
 
 #include "text/answer/answer_parser.hpp"
 #include "text/answer/call_header.hpp"
+#include "text/answer/call_spelling_probe.hpp"
 #include "text/answer/harmony_parser.hpp"
 #include "text/answer/json_scanner.hpp"
 #include "text/chat_template.hpp"
@@ -332,6 +333,26 @@ void remove_reasoning(const ReasoningFormat& reasoning, CallFormat& calls) {
   }
 }
 
+std::optional<CallSpelling> probe_spelling(const ChatTemplate& chat_template, const CallFormat& format,
+                                           const Renderings& renderings) {
+  const auto with_arguments = [&](const std::string& arguments) {
+    ToolCall call = kFirstCall;
+    call.arguments = arguments;
+    return rendered_calls(chat_template, {call}).value_or("");
+  };
+  const ToolDialect& dialect = chat_template.tool_dialect();
+  return spelling_of(format,
+                     {.first_name = kFirstCall.name,
+                      .second_name = kSecondCall.name,
+                      .one = renderings.one,
+                      .two = renderings.two,
+                      .without_arguments = with_arguments("{}"),
+                      .nested = with_arguments(spelled_probe_arguments(compact_separators())),
+                      .prompt = rendered_answer(chat_template, {}, dialect.shows_tools, true).value_or(""),
+                      .answer_begin = renderings.answer_begin,
+                      .has_text_arguments = dialect.form.has_text_arguments});
+}
+
 std::optional<CallFormat> probe_calls(const ChatTemplate& chat_template, const ReasoningFormat& reasoning) {
   const auto renderings = render_probes(chat_template);
   if (!renderings) return std::nullopt;
@@ -346,7 +367,9 @@ std::optional<CallFormat> probe_calls(const ChatTemplate& chat_template, const R
     const bool is_right =
         reads(format, answer(renderings->one), {kFirstCall}) &&
         (renderings->two.empty() || reads(format, answer(renderings->two), {kFirstCall, kSecondCall}));
-    if (is_right) return calls;
+    if (!is_right) continue;
+    calls->spelling = probe_spelling(chat_template, *calls, *renderings);
+    return calls;
   }
   return std::nullopt;
 }
@@ -429,12 +452,15 @@ std::optional<CallFormat> named_calls(std::string_view source) {
                       .call_end = "<|tool_call_end|>",
                       .id_begin = ":",
                       .has_numbered_ids = true,
-                      .name_end = "<|tool_call_argument_begin|>"};
+                      .name_end = "<|tool_call_argument_begin|>",
+                      .spelling = CallSpelling{.in_front = ""}};
   if (has("<|tool_list_start|>"))  // LFM2
-    return CallFormat{.style = CallStyle::kPython,
-                      .call_begin = "<|tool_call_start|>",
-                      .call_end = "<|tool_call_end|>",
-                      .is_list = true};
+    return CallFormat{
+        .style = CallStyle::kPython,
+        .call_begin = "<|tool_call_start|>",
+        .call_end = "<|tool_call_end|>",
+        .is_list = true,
+        .spelling = CallSpelling{.in_front = "", .between_calls = ", ", .arguments = JsonSeparators()}};
   return std::nullopt;
 }
 

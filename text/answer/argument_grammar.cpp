@@ -52,7 +52,7 @@ class ArgumentPart {
   // key: its text, told from what follows.
   GrammarExpression of(GrammarExpression key, const SchemaPlace& place, Kind kind) {
     if (format_.style == CallStyle::kPython)
-      return builder_.sequence({key, builder_.text("="), schema(place, {.is_python = true})});
+      return builder_.sequence({key, builder_.text("="), schema(place, spelled({.is_python = true}))});
     const auto begin = builder_.sequence({markers_.exact(format_.key_begin), key});
     const auto text_begin = builder_.sequence({begin, markers_.exact(format_.key_end)});
     if (kind == Kind::kString) return builder_.sequence({text_begin, text_value(place)});
@@ -61,7 +61,7 @@ class ArgumentPart {
         has_other_end ? builder_.sequence({begin, markers_.exact(format_.other_key_end)}) : text_begin;
     const auto as_json = builder_.sequence({other_begin, json_value(place)});
     if (kind == Kind::kOther || !takes_any_text(document_, place)) return as_json;
-    const auto as_text = has_other_end ? markers_.text_until(format_.value_end) : text_that_is_no_json();
+    const auto as_text = has_other_end ? any_text() : text_that_is_no_json();
     return builder_.any_of({as_json, builder_.sequence({text_begin, as_text})});
   }
 
@@ -70,24 +70,39 @@ class ArgumentPart {
     return SchemaCompiler(builder_, document_, {.spelling = spelling}).compile(place);
   }
 
+  JsonSpelling spelled(JsonSpelling spelling) const {
+    if (format_.spelling) spelling.separators = format_.spelling->arguments;
+    return spelling;
+  }
+
+  // Around each value.
+  GrammarExpression line() { return builder_.text(format_.has_value_lines ? "\n" : ""); }
+
   // Strings in it don't hold the marker behind it.
   GrammarExpression json_value(const SchemaPlace& place) {
-    return builder_.sequence({markers_.space(), schema(place, {.escaped = format_.value_end.front()}),
-                              markers_.space(), markers_.exact(format_.value_end)});
+    const auto space = format_.spelling ? line() : markers_.space();
+    return builder_.sequence({space, schema(place, spelled({.escaped = format_.value_end.front()})), space,
+                              markers_.exact(format_.value_end)});
   }
+
+  // Without lines around it a reader takes it as well.
+  GrammarExpression any_text() {
+    if (!needs_lines()) return markers_.text_until(format_.value_end);
+    return builder_.sequence({line(), markers_.text_until(format_.value_end, {}, "\n")});
+  }
+  bool needs_lines() const { return format_.spelling && format_.has_value_lines; }
 
   GrammarExpression text_value(const SchemaPlace& place) {
     const auto text =
         SchemaCompiler(builder_, document_, {}).compile_plain(document_.resolved(place), format_.value_end);
-    if (!text) return markers_.text_until(format_.value_end);
-    const auto line = builder_.text(format_.has_value_lines ? "\n" : "");
-    return builder_.sequence({line, *text, line, markers_.exact(format_.value_end)});
+    if (!text) return any_text();
+    return builder_.sequence({line(), *text, line(), markers_.exact(format_.value_end)});
   }
 
   // CallArguments takes a value of unknown kind for JSON wherever it is.
   GrammarExpression text_that_is_no_json() {
     const auto until_end = [&](const CharacterSet& not_first) {
-      return markers_.text_until(format_.value_end, not_first);
+      return markers_.text_until(format_.value_end, not_first, needs_lines() ? "\n" : "");
     };
     const CharacterSet json_begin(
         {{0, U' '}, {U'"', U'"'}, {U'-', U'-'}, {U'0', U'9'}, {U'[', U'['}, {U'{', U'{'}, {0xFEFF, 0xFEFF}});
@@ -98,8 +113,7 @@ class ArgumentPart {
         choices.push_back(
             builder_.sequence({builder_.text(name.substr(0, at)),
                                until_end(CharacterSet::of(static_cast<unsigned char>(name[at])))}));
-    return builder_.sequence(
-        {builder_.text(format_.has_value_lines ? "\n" : ""), builder_.any_of(std::move(choices))});
+    return builder_.sequence({line(), builder_.any_of(std::move(choices))});
   }
 
   GrammarBuilder& builder_;
@@ -202,16 +216,30 @@ GrammarExpression ArgumentGrammar::in_order(const std::vector<GrammarExpression>
   }
   std::vector<GrammarExpression> choices;
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    choices.push_back(builder_.sequence({builder_.call(rules[i]), tails[i + 1]}));
+    choices.push_back(enclosed(builder_.sequence({builder_.call(rules[i]), tails[i + 1]})));
     if (arguments[i].is_required) return builder_.any_of(std::move(choices));
   }
-  choices.push_back(builder_.empty());
+  choices.push_back(no_arguments());
   return builder_.any_of(std::move(choices));
 }
 
 GrammarExpression ArgumentGrammar::separator() {
-  return format_.style == CallStyle::kPython ? builder_.sequence({builder_.text(","), markers_.space()})
-                                             : markers_.space();
+  if (format_.style != CallStyle::kPython)
+    return markers_.space(format_.spelling, &CallSpelling::between_arguments);
+  return format_.spelling && format_.spelling->arguments
+             ? builder_.text(format_.spelling->arguments->comma)
+             : builder_.sequence({builder_.text(","), markers_.space()});
+}
+
+GrammarExpression ArgumentGrammar::enclosed(GrammarExpression arguments) {
+  if (format_.style == CallStyle::kPython) return arguments;
+  return builder_.sequence({markers_.space(format_.spelling, &CallSpelling::behind_name_end), arguments,
+                            markers_.space(format_.spelling, &CallSpelling::before_call_end)});
+}
+
+GrammarExpression ArgumentGrammar::no_arguments() {
+  if (format_.style == CallStyle::kPython) return builder_.empty();
+  return markers_.space(format_.spelling, &CallSpelling::without_arguments);
 }
 
 // Names that both tags and Python have.
@@ -224,8 +252,8 @@ GrammarExpression ArgumentGrammar::free_arguments(SchemaDocument& document, cons
   const auto key = builder_.sequence(
       {builder_.byte_of(letters), builder_.repeat(builder_.byte_of(more), 0, kMaxFreeKeyBytes - 1)});
   const auto part = ArgumentPart(builder_, markers_, format_, document).of(key, place, Kind::kUnknown);
-  return builder_.optional(
-      builder_.sequence({part, builder_.repeat(builder_.sequence({separator(), part}), 0, kUnboundedCount)}));
+  const auto further = builder_.repeat(builder_.sequence({separator(), part}), 0, kUnboundedCount);
+  return builder_.any_of({enclosed(builder_.sequence({part, further})), no_arguments()});
 }
 
 GrammarExpression ArgumentGrammar::part_of(const Argument& argument, SchemaDocument& document,

@@ -22,9 +22,10 @@ class ArgumentGrammar {
   ArgumentGrammar(GrammarBuilder& builder, const Tokenizer& tokenizer, const CallFormat& format,
                   const ToolSchemas& schemas);
 
-  // Each argument at most once, in the order of the properties; the required ones always. parameters: a
-  // JSON schema. Whatever no grammar can enforce is left free, and an argument whose name the format can't
-  // write is left out, unless is_strict: then throws GrammarError.
+  // All between name_end and call_end, white space as well. Each argument at most once, in the order of the
+  // properties; the required ones always. parameters: a JSON schema. Whatever no grammar can enforce is left
+  // free, and an argument whose name the format can't write is left out, unless is_strict: then throws
+  // GrammarError.
   GrammarExpression arguments(const std::string& function, std::string_view parameters, bool is_strict);
 
  private:
@@ -41,6 +42,8 @@ class ArgumentGrammar {
   GrammarExpression free_arguments(SchemaDocument& document, const SchemaPlace& place);
   GrammarExpression part_of(const Argument& argument, SchemaDocument& document, bool is_strict);
   GrammarExpression separator();
+  GrammarExpression enclosed(GrammarExpression arguments);
+  GrammarExpression no_arguments();
 
   GrammarBuilder& builder_;
   const Tokenizer& tokenizer_;

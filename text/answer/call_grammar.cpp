@@ -55,6 +55,19 @@ std::vector<Tool> freed(std::vector<Tool> tools, bool strict_ones_too) {
   return tools;
 }
 
+// Of objects that hold no mark of gpt-oss where one would be read.
+JsonSpelling spelling_of_arguments(const CallFormat& format, const Tokenizer& tokenizer) {
+  JsonSpelling spelling;
+  if (format.style == CallStyle::kHarmony && !harmony::has_special_marks(tokenizer)) spelling.escaped = '<';
+  if (format.spelling) spelling.separators = format.spelling->arguments;
+  return spelling;
+}
+
+// Of the object around name and arguments.
+JsonSpelling spelling_of_object(const CallFormat& format) {
+  return {.separators = format.spelling ? format.spelling->object : std::nullopt};
+}
+
 class CallGrammar {
  public:
   CallGrammar(const AnswerReading& reading, const Tokenizer& tokenizer)
@@ -62,40 +75,57 @@ class CallGrammar {
         format_(*reading.format.calls),
         schemas_(reading.tools),
         markers_(builder_, tokenizer),
-        spelling_(format_.style == CallStyle::kHarmony && !harmony::has_special_marks(tokenizer)
-                      ? JsonSpelling{.escaped = '<'}
-                      : JsonSpelling()),
+        spelling_(spelling_of_arguments(format_, tokenizer)),
         json_(builder_, spelling_),
+        object_(builder_, spelling_of_object(format_)),
         arguments_(builder_, tokenizer, format_, schemas_) {}
 
   Grammar of(const std::vector<Tool>& tools, const CallDemand& demand) {
     if (reading_.format.is_harmony()) return builder_.build(harmony_messages(tools, demand.may_be_text));
     const auto calls = section_of(tools, demand.is_for_one);
     const auto answer = demand.may_be_text ? text_with(calls, demand.is_for_one) : calls;
-    return builder_.build(builder_.sequence({reasoning(), answer}));
+    return builder_.build(builder_.sequence({reasoning(demand.may_be_text), answer}));
   }
 
  private:
   GrammarExpression section_of(const std::vector<Tool>& tools, bool is_for_one) {
     const auto calls = format_.is_list ? list_of(tools, is_for_one) : calls_of(tools, is_for_one);
-    return builder_.sequence(
-        {markers_.spaced(format_.section_begin), calls, markers_.spaced(format_.section_end)});
+    return builder_.sequence({spaced(format_.section_begin, &CallSpelling::behind_section_begin), calls,
+                              spaced_end(&CallSpelling::before_section_end, format_.section_end)});
   }
 
   GrammarExpression calls_of(const std::vector<Tool>& tools, bool is_for_one) {
-    const auto one = builder_.sequence({markers_.spaced(format_.call_begin), any_call(tools),
-                                        markers_.space(), markers_.spaced(format_.call_end)});
+    const auto one = builder_.sequence(
+        {spaced(format_.call_begin, &CallSpelling::behind_call_begin), any_call(tools), end_of_call()});
     if (is_for_one) return one;
-    return builder_.sequence(
-        {one, builder_.repeat(builder_.sequence({markers_.space(), one}), 0, kUnboundedCount)});
+    const auto next = builder_.sequence({space(&CallSpelling::between_calls), one});
+    return builder_.sequence({one, builder_.repeat(next, 0, kUnboundedCount)});
   }
 
   GrammarExpression list_of(const std::vector<Tool>& tools, bool is_for_one) {
     const auto one = any_call(tools);
+    const auto comma = format_.spelling ? builder_.text(format_.spelling->between_calls) : json_.comma();
     const auto further =
-        builder_.repeat(builder_.sequence({json_.comma(), one}), 0, is_for_one ? 0 : kUnboundedCount);
-    return builder_.sequence({markers_.spaced(format_.call_begin), builder_.text("["), one, further,
-                              builder_.text("]"), markers_.spaced(format_.call_end)});
+        builder_.repeat(builder_.sequence({comma, one}), 0, is_for_one ? 0 : kUnboundedCount);
+    return builder_.sequence({spaced(format_.call_begin, &CallSpelling::behind_call_begin),
+                              builder_.text("["), one, further, builder_.text("]"), end_of_call()});
+  }
+
+  GrammarExpression space(const std::string CallSpelling::*part) {
+    return markers_.space(format_.spelling, part);
+  }
+  GrammarExpression spaced(std::string_view marker, const std::string CallSpelling::*behind) {
+    if (marker.empty()) return builder_.empty();
+    return builder_.sequence({markers_.exact(marker), space(behind)});
+  }
+  GrammarExpression spaced_end(const std::string CallSpelling::*before, std::string_view marker) {
+    if (marker.empty()) return builder_.empty();
+    return builder_.sequence({space(before), markers_.exact(marker)});
+  }
+  // Arguments in tags bring the white space behind them.
+  GrammarExpression end_of_call() {
+    return format_.style == CallStyle::kTagged ? markers_.exact(format_.call_end)
+                                               : spaced_end(&CallSpelling::before_call_end, format_.call_end);
   }
 
   // Thoughts and preambles, each a message, then a call or the answer's text; a call ends the answer.
@@ -149,21 +179,28 @@ class CallGrammar {
     switch (format_.style) {
       case CallStyle::kJson: return object_of(tool, arguments);
       case CallStyle::kNamedJson:
-        return builder_.sequence({name, id(), markers_.spaced(format_.name_end), arguments});
-      case CallStyle::kTagged:
-        return builder_.sequence({name, markers_.exact(format_.name_end), markers_.space(), arguments});
+        return builder_.sequence({name, id(), name_end(), space(&CallSpelling::behind_name_end), arguments});
+      case CallStyle::kTagged: return builder_.sequence({name, name_end(), arguments});
       case CallStyle::kPython: return builder_.sequence({name, json_.enclosed("(", arguments, ")")});
       case CallStyle::kHarmony: break;  // not in a section
     }
     return builder_.nothing();
   }
 
+  // The space in front of it is drawn where a template writes it, and else only to end the name.
+  GrammarExpression name_end() {
+    const bool ends_name = !format_.name_end.starts_with('`');
+    const std::string before = format_.spelling ? format_.spelling->behind_name : ends_name ? "" : "\n";
+    return builder_.sequence({builder_.text(before), markers_.exact(format_.name_end)});
+  }
+
   GrammarExpression object_of(const Tool& tool, GrammarExpression arguments) {
     if (format_.name_key.empty())
-      return json_.enclosed("{", json_.pair(std::string_view(tool.name), arguments), "}");
-    const auto name = json_.pair(std::string_view(format_.name_key), builder_.text("\"" + tool.name + "\""));
-    const auto of_arguments = json_.pair(std::string_view(format_.arguments_key), arguments);
-    return json_.enclosed("{", builder_.sequence({name, json_.comma(), of_arguments}), "}");
+      return object_.enclosed("{", object_.pair(std::string_view(tool.name), arguments), "}");
+    const auto name =
+        object_.pair(std::string_view(format_.name_key), builder_.text("\"" + tool.name + "\""));
+    const auto of_arguments = object_.pair(std::string_view(format_.arguments_key), arguments);
+    return object_.enclosed("{", builder_.sequence({name, object_.comma(), of_arguments}), "}");
   }
 
   GrammarExpression id() {
@@ -195,13 +232,17 @@ class CallGrammar {
     return format_.style == CallStyle::kTagged || format_.style == CallStyle::kPython;
   }
 
-  GrammarExpression reasoning() {
+  // And the white space in front of what follows.
+  GrammarExpression reasoning(bool is_before_text) {
     const ReasoningFormat& format = reading_.format.reasoning;
-    if (!format.exists()) return builder_.empty();
+    const auto& in_front = format_.spelling ? format_.spelling->in_front : std::nullopt;
+    const auto nothing = builder_.text(is_before_text ? "" : in_front.value_or(""));
+    if (!format.exists()) return nothing;
     const auto thought = builder_.sequence({markers_.text_until(format.end), markers_.space()});
     if (reading_.begins_in_reasoning) return thought;
-    if (format.begin.empty()) return builder_.empty();
-    return builder_.optional(builder_.sequence({markers_.spaced(format.begin), thought}));
+    if (format.begin.empty()) return nothing;
+    return builder_.any_of(
+        {nothing, builder_.sequence({markers_.exact(format.begin), markers_.space(), thought})});
   }
 
   const AnswerReading& reading_;
@@ -209,8 +250,9 @@ class CallGrammar {
   const ToolSchemas schemas_;
   GrammarBuilder builder_;
   MarkerGrammar markers_;
-  const JsonSpelling spelling_;  // of objects that hold no mark of gpt-oss where one would be read
+  const JsonSpelling spelling_;
   JsonText json_;
+  JsonText object_;  // around name and arguments
   ArgumentGrammar arguments_;
 };
 

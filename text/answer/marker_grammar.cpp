@@ -26,32 +26,36 @@ GrammarExpression MarkerGrammar::exact(std::string_view marker) {
   return builder_.sequence(std::move(parts));
 }
 
-GrammarExpression MarkerGrammar::spaced(std::string_view marker) {
-  if (marker.empty()) return builder_.empty();
-  return builder_.sequence({exact(marker), space()});
-}
-
 GrammarExpression MarkerGrammar::space() {
   ByteSet white;
   for (const char byte : {' ', '\n'}) white.set(static_cast<unsigned char>(byte));
   return builder_.repeat(builder_.byte_of(white), 0, kMaxSpace);
 }
 
-GrammarExpression MarkerGrammar::text_until(std::string_view marker, const CharacterSet& not_first) {
+GrammarExpression MarkerGrammar::space(const std::optional<CallSpelling>& spelling,
+                                       const std::string CallSpelling::*part) {
+  return spelling ? builder_.text((*spelling).*part) : space();
+}
+
+GrammarExpression MarkerGrammar::text_until(std::string_view marker, const CharacterSet& not_first,
+                                            std::string_view line) {
   for (const Until& known : untils_)
-    if (known.marker == marker && known.not_first.ranges() == not_first.ranges()) return known.text;
+    if (known.marker == marker && known.line == line && known.not_first.ranges() == not_first.ranges())
+      return known.text;
   const GrammarRule rule = builder_.declare_rule();
-  builder_.define(rule, new_text_until(marker, not_first));
-  untils_.push_back({std::string(marker), not_first, builder_.call(rule)});
+  builder_.define(rule, new_text_until(marker, not_first, line));
+  untils_.push_back({std::string(marker), not_first, std::string(line), builder_.call(rule)});
   return untils_.back().text;
 }
 
-GrammarExpression MarkerGrammar::new_text_until(std::string_view marker, const CharacterSet& not_first) {
+GrammarExpression MarkerGrammar::new_text_until(std::string_view marker, const CharacterSet& not_first,
+                                                std::string_view line) {
   const auto tokens = tokenizer_.encode_with_specials(marker);
   const bool has_special =
       std::any_of(tokens.begin(), tokens.end(), [&](TokenId token) { return tokenizer_.is_special(token); });
-  if (!has_special) return troupe::text_until(builder_, marker, not_first);
-  return builder_.sequence({text_without(builder_, {std::string(marker)}, not_first), exact(marker)});
+  if (!has_special && line.empty()) return troupe::text_until(builder_, marker, not_first);
+  return builder_.sequence(
+      {text_without(builder_, {std::string(marker)}, not_first), builder_.text(line), exact(marker)});
 }
 
 }  // namespace troupe

@@ -3,10 +3,12 @@
 // is that token, anything else its bytes.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "text/answer/call_spelling.hpp"
 #include "text/grammar/grammar_builder.hpp"
 #include "text/grammar/marked_text.hpp"
 #include "text/tokenizer/tokenizer.hpp"
@@ -20,21 +22,25 @@ class MarkerGrammar {
       : builder_(builder), tokenizer_(tokenizer) {}
 
   GrammarExpression exact(std::string_view marker);
-  // And space() behind it, unless the marker is empty.
-  GrammarExpression spaced(std::string_view marker);
   // White space as stands between the parts of a call: a line's end, an indent.
   GrammarExpression space();
-  // Any text up to the first `marker`, and the marker: a rule of each two, however often they are asked for.
-  GrammarExpression text_until(std::string_view marker, const CharacterSet& not_first = {});
+  // This of a spelling that is known; else any.
+  GrammarExpression space(const std::optional<CallSpelling>& spelling, const std::string CallSpelling::*part);
+  // Any text up to the first `marker`, and the marker: a rule of each three, however often they are asked
+  // for. line: what must stand in front of the marker, and is no part of it.
+  GrammarExpression text_until(std::string_view marker, const CharacterSet& not_first = {},
+                               std::string_view line = {});
 
  private:
-  GrammarExpression new_text_until(std::string_view marker, const CharacterSet& not_first);
+  GrammarExpression new_text_until(std::string_view marker, const CharacterSet& not_first,
+                                   std::string_view line);
 
   GrammarBuilder& builder_;
   const Tokenizer& tokenizer_;
   struct Until {
     std::string marker;
     CharacterSet not_first;
+    std::string line;
     GrammarExpression text;
   };
   std::vector<Until> untils_;

@@ -38,11 +38,14 @@ GrammarExpression JsonText::any_object() {
 GrammarExpression JsonText::any_array() { return enclosed("[", list(any_value(), 0, kUnboundedCount), "]"); }
 
 GrammarExpression JsonText::any_string(std::uint32_t min_length, std::uint32_t max_length) {
-  if (min_length != 0 || max_length != kUnboundedCount)
-    return quoted(builder_.repeat(string_character(), min_length, max_length));
+  const auto characters = [&] {
+    const auto one = spelling_.separators ? spelled(CharacterSet::all()) : string_character();
+    return builder_.repeat(one, min_length, max_length);
+  };
+  if (min_length != 0 || max_length != kUnboundedCount) return quoted(characters());
   if (!string_) {
     string_ = builder_.declare_rule();
-    builder_.define(*string_, quoted(builder_.repeat(string_character(), 0, kUnboundedCount)));
+    builder_.define(*string_, quoted(characters()));
   }
   return builder_.call(*string_);
 }
@@ -52,13 +55,20 @@ GrammarExpression JsonText::boolean() { return builder_.any_text({literal(true),
 GrammarExpression JsonText::null() { return builder_.text(literal(nullptr)); }
 
 std::string JsonText::literal(const nlohmann::ordered_json& value) const {
+  if (value.is_structured())
+    return literal_parts(
+        value, spelling_.separators.value_or(spelling_.is_python ? JsonSeparators() : compact_separators()));
   if (!spelling_.is_python || value.is_string() || value.is_number()) return with_escapes(value.dump());
   if (value.is_null()) return "None";
-  if (value.is_boolean()) return value.get<bool>() ? "True" : "False";
+  return value.get<bool>() ? "True" : "False";
+}
+
+std::string JsonText::literal_parts(const nlohmann::ordered_json& value,
+                                    const JsonSeparators& separators) const {
   std::string text(1, value.is_object() ? '{' : '[');
   for (const auto& [key, member] : value.items()) {
-    if (text.size() > 1) text += ", ";
-    if (value.is_object()) text += with_escapes(json_literal(key)) + ": ";
+    if (text.size() > 1) text += separators.comma;
+    if (value.is_object()) text += with_escapes(json_literal(key)) + separators.colon;
     text += literal(member);
   }
   return text + (value.is_object() ? '}' : ']');
@@ -163,12 +173,14 @@ GrammarExpression JsonText::key_tail(std::span<const std::u32string> others, std
   return builder_.any_of(std::move(choices));
 }
 
-GrammarExpression JsonText::spaced(std::string_view mark) {
-  return builder_.sequence({builder_.text(mark), builder_.optional(builder_.text(" "))});
+GrammarExpression JsonText::separator(const std::string JsonSeparators::*mark) {
+  if (spelling_.separators) return builder_.text((*spelling_.separators).*mark);
+  return builder_.sequence(
+      {builder_.text(compact_separators().*mark), builder_.optional(builder_.text(" "))});
 }
 
 GrammarExpression JsonText::pair(GrammarExpression key, GrammarExpression value) {
-  return builder_.sequence({key, spaced(":"), value});
+  return builder_.sequence({key, separator(&JsonSeparators::colon), value});
 }
 
 GrammarExpression JsonText::pair(std::string_view key, GrammarExpression value) {

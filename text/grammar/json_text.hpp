@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON's own syntax as expressions: strings, numbers, arrays, objects, any value. Texts are compact but
-// for at most one space behind a colon or a comma, so that no answer is spent on white space.
+// for at most one space behind a colon or a comma, so that no answer is spent on white space, unless the
+// spelling names its separators.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 
 #include "text/grammar/character_set.hpp"
 #include "text/grammar/grammar_builder.hpp"
+#include "text/grammar/json_separators.hpp"
 
 namespace troupe {
 
@@ -20,6 +22,8 @@ namespace troupe {
 struct JsonSpelling {
   std::optional<char> escaped = {};  // an ASCII character that strings hold as \u00XX only
   bool is_python = false;            // True, False and None
+  // Present: these only, and each character of a string in one way, escaped only where it must be.
+  std::optional<JsonSeparators> separators = {};
 };
 
 class JsonText {
@@ -46,7 +50,7 @@ class JsonText {
   // A key that is none of `others`. Keys have one spelling each.
   GrammarExpression key_beside(const std::vector<std::string>& others);
 
-  GrammarExpression comma() { return spaced(","); }
+  GrammarExpression comma() { return separator(&JsonSeparators::comma); }
   GrammarExpression pair(GrammarExpression key, GrammarExpression value);
   GrammarExpression pair(std::string_view key, GrammarExpression value);
   // `part` min to max times, with commas between.
@@ -54,10 +58,11 @@ class JsonText {
   GrammarExpression enclosed(std::string_view open, GrammarExpression content, std::string_view close);
 
  private:
-  GrammarExpression spaced(std::string_view mark);
+  GrammarExpression separator(const std::string JsonSeparators::*mark);
   GrammarExpression string_character();
   CharacterSet plain_characters() const;
   std::string with_escapes(std::string json) const;
+  std::string literal_parts(const nlohmann::ordered_json& value, const JsonSeparators& separators) const;
   // A key that has left all others behind goes on with one of these.
   struct KeyTails {
     GrammarRule anything;

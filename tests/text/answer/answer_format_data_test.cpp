@@ -257,10 +257,11 @@ TEST_CASE("template data: the formats of calls and reasoning are found by render
     for (const auto& entry : std::filesystem::directory_iterator(directory / folder)) {
       const auto name = entry.path().stem().string();
       CAPTURE(name);
-      const auto format = ChatTemplate::parse(file_text(entry.path())).answer_format();
+      auto format = ChatTemplate::parse(file_text(entry.path())).answer_format();
+      if (format.calls) format.calls->spelling.reset();  // call_spelling_data_test.cpp
       const auto expected = calls.find(name);
       if (expected == calls.end()) {
-        CHECK(format.calls == general_call_format());
+        CHECK(format.calls == CallFormat{.call_begin = "<tool_call>", .call_end = "</tool_call>"});
       } else {
         CHECK(format.calls == expected->second);
         ++num_expected;

@@ -211,7 +211,7 @@ TEST_CASE("call grammar: tools that are not strict are free where the grammar wo
   const CallCase given = case_named("hermes");
   const CallTokens tokens(given);
   const auto call = [](const std::string& name, const std::string& arguments) {
-    return "<tool_call>{\"name\": \"" + name + "\", \"arguments\": " + arguments + "}</tool_call>";
+    return "<tool_call>\n{\"name\": \"" + name + "\", \"arguments\": " + arguments + "}\n</tool_call>";
   };
   const GrammarMatcher start = matcher_for(given, tokens, {}, tools.dump());
   CHECK(takes(start, tokens, call("f3", R"({"b": 1})")));

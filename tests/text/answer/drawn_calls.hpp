@@ -136,6 +136,7 @@ class CallTokens {
     for (const std::string& marker : {given.format.reasoning.end, given.format.calls->value_end})
       if (!marker.empty() && std::count(given.specials.begin(), given.specials.end(), marker) == 0)
         pieces.push_back(marker);
+    if (given.format.calls->has_value_lines) pieces.push_back("\n" + given.format.calls->value_end);
     // Marks that are spelled like special tokens.
     if (given.format.is_harmony())
       pieces.insert(pieces.end(), {"<|", "end", "call", "return", "channel", "|>"});
@@ -200,7 +201,8 @@ inline std::optional<std::string> drawn_answer(GrammarMatcher matcher, const Cal
     TokenId token = allowed[random() % allowed.size()];
     if (random() % 8 == 0 || answer.size() > long_bytes) {
       const auto closes = [&](TokenId other) {
-        const std::string text = tokens.text(other);
+        std::string text = tokens.text(other);
+        if (text.size() > 1 && text.front() == '\n') text.erase(0, 1);
         return (text.size() > 4 && (text.starts_with("</") || text.ends_with("<|end|>"))) ||
                tokens.vocabulary()->bytes(other).empty() ||
                (text.size() == 1 && text.find_first_of("\"]})'") == 0);
