@@ -62,6 +62,44 @@ void GrammarMasks::write_mask(State state, std::span<std::uint32_t> mask) {
   if (!is_whole || num_walked_ > kCheapWalk) keep(state, words);
 }
 
+std::shared_ptr<const std::vector<std::uint32_t>> GrammarMasks::free_tokens(State state) {
+  constexpr std::string_view kUsual = " etaoinsr";
+  const std::lock_guard lock(mutex_);
+  if (const auto known = free_.find(state); known != free_.end()) return known->second;
+  const auto stays = [&](char byte) {
+    return states_.step(state, static_cast<unsigned char>(byte)) == state;
+  };
+  if (!std::all_of(kUsual.begin(), kUsual.end(), stays)) return nullptr;
+  if (free_.size() == kMostFree) free_.clear();
+  return free_[state] = compute_free_tokens(state);
+}
+
+// A token that has its own node besides its bytes may lead elsewhere, too.
+std::shared_ptr<const std::vector<std::uint32_t>> GrammarMasks::compute_free_tokens(State state) {
+  work_limit_ = states_.work() + kMaxMaskWork;
+  size_limit_ = states_.size_bytes() + kMaxMaskStateBytes;
+  std::vector<std::uint32_t> mask(vocabulary_->num_mask_words());
+  path_[0] = state;
+  const auto nodes = vocabulary_->tokens();
+  for (std::size_t i = 0; i < nodes.size() && is_within_limits();) {
+    const ByteTrieNode& node = nodes[i];
+    const State next = states_.step(path_[node.depth - 1U], node.byte);
+    if (next == GrammarStates::kDead) {
+      i = node.skip;
+      continue;
+    }
+    path_[node.depth] = next;
+    const bool is_free =
+        next == state && node.token >= 0 && states_.step_token(state, node.token) == GrammarStates::kDead;
+    if (is_free) set_bit(mask, node.token);
+    ++i;
+  }
+  if (!is_within_limits()) return nullptr;
+  for (const auto& [first, second] : vocabulary_->same_spelling())
+    if (has_bit(mask, first)) set_bit(mask, second);
+  return std::make_shared<const std::vector<std::uint32_t>>(std::move(mask));
+}
+
 bool GrammarMasks::is_within_limits() const {
   return states_.work() <= work_limit_ && states_.size_bytes() <= size_limit_;
 }

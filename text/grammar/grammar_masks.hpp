@@ -31,6 +31,9 @@ class GrammarMasks {
   // Bytes the states may grow by for one mask.
   static constexpr std::size_t kMaxMaskStateBytes = 16 << 20;
 
+  // States whose free tokens are kept: of the text around calls, and of texts within arguments.
+  static constexpr std::size_t kMostFree = 32;
+
   struct Place {
     State state = GrammarStates::kDead;
     bool may_end = false;
@@ -44,6 +47,8 @@ class GrammarMasks {
   // nullopt: the token may not follow.
   std::optional<Place> step(State from, TokenId token);
   void write_mask(State state, std::span<std::uint32_t> mask);
+  // Tokens that lead from a state to itself, if most plain characters do; else null.
+  std::shared_ptr<const std::vector<std::uint32_t>> free_tokens(State state);
 
   bool is_full();
   // A fresh one that answers move to when this one is full, and where `state` is in it.
@@ -57,6 +62,7 @@ class GrammarMasks {
   std::optional<std::size_t> num_plain_characters(State state);
   void walk(std::span<const ByteTrieNode> nodes, State from, std::span<std::uint32_t> mask);
   void keep(State state, std::span<const std::uint32_t> mask);
+  std::shared_ptr<const std::vector<std::uint32_t>> compute_free_tokens(State state);
 
   const std::shared_ptr<const Grammar> grammar_;
   const std::shared_ptr<const GrammarVocabulary> vocabulary_;
@@ -68,6 +74,7 @@ class GrammarMasks {
   std::size_t size_limit_ = 0;
   std::unordered_map<State, std::vector<std::uint32_t>> masks_;
   std::deque<State> kept_;  // in masks_, the oldest first
+  std::unordered_map<State, std::shared_ptr<const std::vector<std::uint32_t>>> free_;  // at most kMostFree
   std::weak_ptr<GrammarMasks> successor_;
 };
 

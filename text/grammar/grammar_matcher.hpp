@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "text/grammar/grammar.hpp"
 #include "text/grammar/grammar_vocabulary.hpp"
@@ -32,6 +33,9 @@ class GrammarMatcher {
   // the vocabulary goes on from here, or that the grammar is too ambiguous to be followed: the answer
   // has failed.
   void allow(std::span<std::uint32_t> mask) const;
+  // The tokens that accept() takes and that change nothing: the same may follow as now. Null: few do, or
+  // none; it was not looked for with each.
+  std::shared_ptr<const std::vector<std::uint32_t>> free_tokens() const;
 
  private:
   std::shared_ptr<GrammarMasks> masks_;

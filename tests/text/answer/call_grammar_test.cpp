@@ -105,6 +105,45 @@ TEST_CASE("call grammar: text may surround calls, and holds none that breaks its
   }
 }
 
+TEST_CASE("call grammar: text is free but for tokens that hold or begin a marker, and a call is not") {
+  for (const char* name : {"hermes", "qwen", "qwen_coder", "glm", "kimi"}) {
+    CAPTURE(name);
+    const CallCase given = case_named(name);
+    const CallTokens tokens(given);
+    GrammarMatcher matcher = matcher_for(given, tokens, {.may_be_text = true});
+    const auto masks_of = [&](const GrammarMatcher& at) {
+      return allowed_tokens(at, tokens.vocabulary()->size());
+    };
+    const auto token = [&](std::string_view text) {
+      return tokens.tokenizer().encode_with_specials(text).front();
+    };
+    REQUIRE(matcher.accept(token("a")));
+    const auto free = matcher.free_tokens();
+    REQUIRE(free);
+    const auto is_free = [&](TokenId id) {
+      return ((*free)[static_cast<std::size_t>(id) / 32] >> (id % 32) & 1) != 0;
+    };
+    std::size_t num_free = 0;
+    for (TokenId id = 0; id < static_cast<TokenId>(tokens.vocabulary()->size()); ++id) {
+      if (!is_free(id)) continue;
+      CAPTURE(id);
+      GrammarMatcher next = matcher;
+      REQUIRE(next.accept(id));
+      CHECK(masks_of(next) == masks_of(matcher));
+      ++num_free;
+    }
+    CHECK(num_free > 100);
+    CHECK(is_free(token(" ")));
+    CHECK_FALSE(is_free(token("<")));
+    CHECK_FALSE(is_free(tokens.tokenizer().encode_with_specials("\xC3").front()));  // a part of a character
+    CHECK_FALSE(is_free(token(given.format.calls->triggers().front())));
+    CHECK_FALSE(is_free(static_cast<TokenId>(tokens.vocabulary()->size() - 1)));  // the end
+    for (const TokenId id : tokens.tokenizer().encode_with_specials(given.format.calls->triggers().front()))
+      REQUIRE(matcher.accept(id));
+    CHECK(matcher.free_tokens() == nullptr);
+  }
+}
+
 TEST_CASE("call grammar: a format without a marker can't be told from text") {
   CHECK_FALSE(can_bind_text(case_named("llama").format));
   CHECK(can_bind_text(case_named("qwen_coder").format));
