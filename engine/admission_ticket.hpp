@@ -43,6 +43,7 @@ struct AdmissionTicket {
   // A guided sequence: its first token is one of these, and each further one, or the one
   // behind `drawn`, is drawn when AllowTokens has said of which. Null: any token, always.
   std::shared_ptr<const TokenMask> allowed_first;
+  std::shared_ptr<const TokenMask> free_first = {};  // of allowed_first, as AllowTokens::free
   // With a repetition penalty: the prompt's token ids, each once, ascending.
   std::vector<std::int32_t> repeated_prompt;
   // The client foretells the length of its answer. It ends when it ends: only memory is set aside by it.

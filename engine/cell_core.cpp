@@ -213,7 +213,10 @@ void CellCore::check(Arrival arrival) {
   run.progress = GraphProgress(graph, cells_.size(), max_drawn, max_pending);
   run.length = num_of_first_cell(*graph);
   know_drawn(run);
-  if (run.progress.num_drawn() == 0) run.allowed = ticket.allowed_first;
+  if (run.progress.num_drawn() == 0) {
+    run.allowed = ticket.allowed_first;
+    run.free = ticket.free_first;
+  }
   if (run.is_guided()) run.progress.permit_draw(run.allowed != nullptr);
 }
 
@@ -279,6 +282,7 @@ void CellCore::take(const AllowTokens& event) {
   if (!run.is_guided() || run.allowed || !run.is_checked || event.num_generated != run.progress.num_drawn())
     return;
   run.allowed = event.allowed;
+  run.free = event.free;
   run.progress.permit_draw(true);
   advance();
 }

@@ -101,6 +101,7 @@ class CellCore {
     BatchTally batches;
     std::optional<TokenCounts> penalized;
     std::shared_ptr<const TokenMask> allowed;  // of a guided answer: for the next token
+    std::shared_ptr<const TokenMask> free;     // as AllowTokens says with `allowed`
     // While it runs:
     WorkerId worker = 0;
     std::vector<SlotId> rows;

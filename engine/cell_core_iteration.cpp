@@ -295,8 +295,8 @@ void CellCore::absorb_token(Arrival arrival, const BatchResult& result, std::siz
   run.progress.know(token);
   flows_.charge(run.flow, FairQueue::kDrawnTokenCost);
   if (run.penalized) run.penalized->add(token);
-  if (run.is_guided()) {
-    run.allowed = nullptr;
+  if (run.is_guided() && !(run.free && has_token(*run.free, static_cast<std::size_t>(token)))) {
+    run.allowed = run.free = nullptr;
     run.progress.permit_draw(false);
   }
   NewToken output{

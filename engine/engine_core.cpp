@@ -220,7 +220,10 @@ bool EngineCore::check(SequenceIndex index) {
   sequence.progress = SequenceProgress(num_prompt + num_drawn, max_total + (sequence.is_only_scored ? 1 : 0),
                                        options_.serving.max_in_flight);
   sequence.progress.begin_with_source(num_source(ticket));
-  if (num_drawn == 0) sequence.allowed = ticket.allowed_first;
+  if (num_drawn == 0) {
+    sequence.allowed = ticket.allowed_first;
+    sequence.free = ticket.free_first;
+  }
   if (sequence.is_guided) sequence.progress.draw_by_permission(num_drawn == 0);
   if (ticket.scores_prompt) sequence.progress.score_known();
   foresee(index);
@@ -313,15 +316,30 @@ void EngineCore::take(const AllowTokens& event) {
   Sequence& sequence = sequences_[*index];
   if (!sequence.is_guided || sequence.allowed || event.num_generated != sequence.num_generated()) return;
   sequence.allowed = event.allowed;
-  if (!sequence.mask_slots.empty())
-    return out_->push_back(HandMask{.slot = sequence.mask_slots.front(), .mask = event.allowed});
-  if (may_draw_ahead(sequence)) {
-    sequence.progress.draw_ahead();
-  } else {
-    sequence.progress.permit_draw();
-  }
+  sequence.free = event.free;
+  if (!sequence.mask_slots.empty()) return hand_mask(sequence);
+  allow_draw(sequence);
   if (is_waited_for_here(sequence)) note_mask_wait(sequence, now_ - sequence.drawn);
   advance();
+}
+
+// Its next token may be drawn, or is to be waited for, as what may be drawn is known.
+void EngineCore::allow_draw(Sequence& sequence) const {
+  const bool waits_on_device = may_draw_ahead(sequence) && !sequence.draws_again;
+  if (sequence.draws_freely() || waits_on_device) {
+    sequence.progress.draw_ahead();
+  } else {
+    sequence.progress.draw_by_permission(sequence.allowed != nullptr);
+  }
+}
+
+// To draws in flight: to the first, or to all of them, if they are free.
+void EngineCore::hand_mask(Sequence& sequence) {
+  if (!sequence.draws_freely())
+    return out_->push_back(HandMask{.slot = sequence.mask_slots.front(), .mask = sequence.allowed});
+  const auto all = std::make_shared<const TokenMask>(mask_words(limits_->vocabulary_size), ~std::uint32_t{0});
+  for (const auto& slot : sequence.mask_slots)
+    if (slot) out_->push_back(HandMask{.slot = slot, .mask = all});
 }
 
 bool EngineCore::may_draw_ahead(const Sequence& sequence) const {
@@ -392,7 +410,7 @@ void EngineCore::start(SequenceIndex index, WorkerId worker_id, PageMap::Reserva
   if (!sequence.has_started)
     flows_.charge(sequence.flow, FairQueue::kPromptTokenCost * (sequence.num_known_at_start - found));
   sequence.progress.start(reservation.known_tokens, std::move(reservation.holes));
-  if (sequence.allowed && may_draw_ahead(sequence)) sequence.progress.draw_ahead();
+  if (sequence.allowed) allow_draw(sequence);
   const std::uint32_t from_disk = std::min(sequence.fetched_tokens, reservation.tokens_from_host);
   const KvSources sources{.device = reservation.tokens_from_device,
                           .host = reservation.tokens_from_host - from_disk,

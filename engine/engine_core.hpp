@@ -209,6 +209,8 @@ class EngineCore {
   void give_up_device(SequenceIndex index);
   bool may_draw_ahead(const Sequence& sequence) const;
   bool is_waited_for_here(const Sequence& sequence) const;
+  void allow_draw(Sequence& sequence) const;
+  void hand_mask(Sequence& sequence);
   static void note_mask_wait(Sequence& sequence, std::chrono::nanoseconds wait);
   void close_masks(Sequence& sequence);
   void release(SequenceIndex index);
@@ -271,6 +273,7 @@ class EngineCore {
   void absorb(WorkerId id, const Flight& flight, const BatchResult& result, std::chrono::nanoseconds time);
   void await_mask(Sequence& sequence, Batch* batch) const;
   void note_drawn(Sequence& sequence, const SliceResults& slices);
+  void take_back_draws(Sequence& sequence);
   static bool has_drawn_nothing(const Sequence& sequence, const FlightEntry& entry,
                                 const SliceResults& slices);
   void drop_step(const FlightEntry& entry, const SliceResults& slices);

@@ -152,7 +152,7 @@ bool EngineCore::waits_for_masks(const Worker& worker, const Participants& parti
   if (worker.device.waits_for_masks) return false;
   return std::any_of(participants.begin(), participants.end(), [&](SequenceIndex index) {
     const Sequence& sequence = sequences_[index];
-    if (!sequence.is_guided || sequence.is_guide_slow) return false;
+    if (!sequence.is_guided || sequence.is_guide_slow || sequence.draws_freely()) return false;
     return sequence.allowed ? !worker.in_flight.empty() : now_ - sequence.drawn <= kLongestMaskWait;
   });
 }
@@ -224,7 +224,8 @@ EngineCore::Flight EngineCore::take_off(Worker& worker, const Participants& part
 
 // batch: null if none is made; the draw is its last slice.
 void EngineCore::await_mask(Sequence& sequence, Batch* batch) const {
-  sequence.mask_slots.push_back(sequence.is_mask_known() ? nullptr : std::make_shared<MaskSlot>());
+  const bool awaits_none = sequence.is_mask_known() || sequence.draws_freely();
+  sequence.mask_slots.push_back(awaits_none ? nullptr : std::make_shared<MaskSlot>());
   if (!batch || !sequence.mask_slots.back()) return;
   batch->awaited_masks.resize(batch->slices.size());
   batch->awaited_masks.back() = sequence.mask_slots.back();
@@ -385,38 +386,53 @@ bool EngineCore::absorb_token(SequenceIndex index, const SliceResults& slices) {
   return output.end != SequenceEnd::kNotYet;
 }
 
-// A guided sequence has got a token, on which hangs what may be next.
+// A guided sequence has got a token, on which hangs what may be next. What was drawn ahead behind a free
+// one is void if this one is none.
 void EngineCore::note_drawn(Sequence& sequence, const SliceResults& slices) {
-  sequence.allowed = nullptr;
-  sequence.drawn = now_;
   if (sequence.mask_slots.front()) note_mask_wait(sequence, slices.mask_wait());
   sequence.mask_slots.erase(sequence.mask_slots.begin());
-  if (may_draw_ahead(sequence)) {
-    sequence.progress.draw_ahead();
-  } else {
-    sequence.progress.draw_by_permission(false);
+  sequence.draws_again = false;
+  if (!sequence.free || !has_token(*sequence.free, static_cast<std::size_t>(slices.token(0)))) {
+    if (sequence.free && sequence.progress.num_pending() > 0) take_back_draws(sequence);
+    sequence.allowed = sequence.free = nullptr;
+    sequence.drawn = now_;
   }
+  allow_draw(sequence);
 }
 
-// A draw whose mask did not come, or a step behind such a one.
+// A draw whose mask did not come, a free one that may not be, or a step behind such a one.
 bool EngineCore::has_drawn_nothing(const Sequence& sequence, const FlightEntry& entry,
                                    const SliceResults& slices) {
   if (entry.attempt != sequence.attempt) return true;
-  return slices.has_token(kNoMask) && !sequence.mask_slots.empty() && sequence.mask_slots.front();
+  if (!entry.step.sample) return false;
+  const std::int32_t token = slices.token(0);
+  if (token == kNoMask) return sequence.mask_slots.front() != nullptr;
+  return sequence.draws_freely() && token >= 0 &&
+         !has_token(*sequence.allowed, static_cast<std::size_t>(token));
 }
 
 // As if the step had not been: the draw is submitted again when its mask is known.
 void EngineCore::drop_step(const FlightEntry& entry, const SliceResults& slices) {
   Sequence& sequence = sequences_[entry.sequence];
   if (entry.attempt == sequence.attempt) {
-    note_mask_wait(sequence, slices.mask_wait());
-    close_masks(sequence);
-    sequence.attempt += 1;
-    sequence.progress.take_back_draws();
-    sequence.progress.draw_by_permission(sequence.allowed != nullptr);
+    if (sequence.mask_slots.front()) note_mask_wait(sequence, slices.mask_wait());
+    sequence.draws_again = sequence.draws_freely() && !slices.has_token(kNoMask);
+    take_back_draws(sequence);
+    if (sequence.draws_freely()) {
+      sequence.progress.draw_ahead();
+    } else {
+      sequence.progress.draw_by_permission(sequence.allowed != nullptr);
+    }
   }
   sequence.progress.drop_step();
   if (sequence.is_paused) settle_pause(entry.sequence);
+}
+
+// All in flight that drew, which are still to come, are void.
+void EngineCore::take_back_draws(Sequence& sequence) {
+  close_masks(sequence);
+  sequence.attempt += 1;
+  sequence.progress.take_back_draws();
 }
 
 // Pages become shareable once the KV of their last token is there. True if some did.

@@ -71,6 +71,8 @@ struct alignas(64) Sequence {
   std::vector<std::int32_t> tokens;          // prompt, then completion; if the core keeps them
   std::optional<TokenCounts> penalized;      // of its tokens, if it has penalties
   std::shared_ptr<const TokenMask> allowed;  // if it is guided: for the next token; null: not known yet
+  std::shared_ptr<const TokenMask> free;     // as AllowTokens says with `allowed`
+  bool draws_again = false;                  // a free draw of the next token gave one that is not allowed
   // If it is guided: of each of its draws in flight; null: its mask went with it.
   std::vector<std::shared_ptr<MaskSlot>> mask_slots;
   std::uint32_t attempt = 0;               // steps in flight of an earlier one are void
@@ -105,7 +107,11 @@ struct alignas(64) Sequence {
   bool nears_reservation() const { return is_length_due() && num_generated() >= length.report_at; }
   bool is_at_foreseen_end() const { return is_length_due() && num_generated() >= length.ends_at; }
   // That of the draw which is submitted next: `allowed` is for the oldest in flight, if there are any.
-  bool is_mask_known() const { return allowed && progress.num_pending() == 0; }
+  bool is_mask_known() const { return allowed && progress.num_pending() == 0 && !draws_freely(); }
+  // The next token is drawn from all there are, and those behind it ahead of time. It counts if it is
+  // allowed, and they count if it is free. This hangs on the tokens before alone, never on time, or equal
+  // seeds would not give equal answers.
+  bool draws_freely() const { return free && !draws_again; }
   std::uint32_t num_generated() const { return progress.num_known() - num_prompt; }
   bool is_ended_by(std::int32_t token) const {
     const auto is_in = [token](const auto& ends, std::size_t count) {

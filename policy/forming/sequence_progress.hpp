@@ -85,7 +85,6 @@ class SequenceProgress {
   void score_known() { score_end_ = num_known_ - 1; }
   // From now on it draws by permission, and has one or not.
   void draw_by_permission(bool may_draw = true);
-  void permit_draw() { may_draw_ = true; }
   // From now on it needs none.
   void draw_ahead();
   // The oldest step in flight, which drew, and those behind it count for nothing; each is still to be

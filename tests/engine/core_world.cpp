@@ -18,6 +18,13 @@ std::shared_ptr<const TokenMask> mask_of(std::uint32_t num_generated) {
   return std::make_shared<const TokenMask>(std::move(mask));
 }
 
+// Of so many tokens from the first on.
+std::shared_ptr<const TokenMask> mask_up_to(std::uint32_t number) {
+  TokenMask mask(mask_words(256));
+  for (std::size_t id = 100; id < 100 + number; ++id) mask[id / 32] |= 1U << (id % 32);
+  return std::make_shared<const TokenMask>(std::move(mask));
+}
+
 DeviceDescription device_of(std::uint32_t num_pages, std::uint32_t num_host_pages) {
   return {.name = "test",
           .page_size = CoreWorld::kPageSize,
@@ -169,6 +176,23 @@ void CoreWorld::allow(SequenceId id, std::uint32_t num_generated) {
   hand(AllowTokens{.sequence = id, .num_generated = num_generated, .allowed = mask_of(num_generated)});
 }
 
+SequenceId CoreWorld::admit_free(std::vector<std::int32_t> prompt, std::uint32_t max_tokens,
+                                 std::uint32_t num_free) {
+  AdmissionTicket ticket;
+  ticket.prompt = std::move(prompt);
+  ticket.max_tokens = max_tokens;
+  ticket.allowed_first = mask_up_to(num_free + 1);
+  ticket.free_first = mask_up_to(num_free);
+  return admit(std::move(ticket));
+}
+
+void CoreWorld::allow_free(SequenceId id, std::uint32_t num_generated, std::uint32_t num_free) {
+  hand(AllowTokens{.sequence = id,
+                   .num_generated = num_generated,
+                   .allowed = mask_up_to(num_free + 1),
+                   .free = mask_up_to(num_free)});
+}
+
 void CoreWorld::finish_batch(WorkerId worker) {
   const SubmitBatch batch = std::move(in_flight_[worker].front());
   in_flight_[worker].pop_front();
@@ -192,7 +216,12 @@ std::int32_t CoreWorld::draw(const Batch& batch, std::size_t index) {
   const bool is_awaited = !batch.awaited_masks.empty() && batch.awaited_masks[index];
   has_no_token_[slice.sequence] = is_awaited && !mask_in(batch.awaited_masks[index]);
   if (has_no_token_[slice.sequence]) return kNoMask;
-  return 100 + static_cast<std::int32_t>(answers_[slice.sequence].tokens.size());
+  const std::int32_t next = 100 + static_cast<std::int32_t>(answers_[slice.sequence].tokens.size());
+  const auto other = drawn_next.find(slice.sequence);
+  if (other == drawn_next.end() || !slice.allowed.empty()) return next;
+  const std::int32_t token = other->second;
+  drawn_next.erase(other);
+  return token;
 }
 
 std::shared_ptr<const TokenMask> CoreWorld::mask_in(const std::shared_ptr<MaskSlot>& slot) const {

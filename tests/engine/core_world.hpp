@@ -58,6 +58,10 @@ class CoreWorld {
   void refine(SequenceId id, std::uint32_t reserved_tokens);
   // A mask of one token for the sequence's next one.
   void allow(SequenceId id, std::uint32_t num_generated);
+  // Guided: up to num_free tokens are free, and one more is allowed behind them.
+  SequenceId admit_free(std::vector<std::int32_t> prompt, std::uint32_t max_tokens, std::uint32_t num_free);
+  // The same is said of its next token.
+  void allow_free(SequenceId id, std::uint32_t num_generated, std::uint32_t num_free);
   void finish_batch(WorkerId worker);
   void finish_all();  // until nothing is in flight
 
@@ -72,6 +76,8 @@ class CoreWorld {
   std::chrono::nanoseconds now{1};
   // How long the next batches are said to have waited for each mask.
   std::chrono::nanoseconds mask_wait{0};
+  // Drawn by a sequence's next slice that has no mask of few tokens, in place of its next token.
+  std::map<SequenceId, std::int32_t> drawn_next;
   // Handed to slots, in order; empty: the slot was closed.
   std::vector<TokenMask> handed;
   // The one token that the mask of the sequence's slice allows, be it in its slot or with it; -1: there is no

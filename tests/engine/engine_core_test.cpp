@@ -516,6 +516,104 @@ TEST_CASE(
   }
 }
 
+TEST_CASE(
+    "core: free tokens are drawn ahead without masks, on every device, and what is behind another is void") {
+  for (const bool waits_for_masks : {false, true}) {
+    CAPTURE(waits_for_masks);
+    CoreWorld world;
+    if (waits_for_masks)
+      world.start_waiting_worker(0);
+    else
+      world.start_worker(0);
+    const auto free = world.admit_free(counting(1, 5), 12, 4);
+    const auto other = world.admit(counting(30, 5), 12);
+    for (std::size_t i = 1; i < 5; ++i) {
+      world.finish_batch(0);
+      CHECK(world.answer(free).tokens.size() == i);
+      REQUIRE(world.in_flight(0).size() == 2);
+      for (const SubmitBatch& submitted : world.in_flight(0)) {
+        CHECK(submitted.batch->awaited_masks.empty());
+        CHECK(world.allowed_token(*submitted.batch, free) == -1);
+      }
+      CHECK(world.is_in_flight(free, 0));
+    }
+    world.finish_batch(0);  // a token that is allowed, but not free
+    CHECK(world.answer(free).tokens == counting(100, 5));
+    world.finish_batch(0);  // the step behind it
+    CHECK(world.answer(free).tokens == counting(100, 5));
+    world.allow(free, 5);
+    while (world.answer(free).tokens.size() < 6) world.finish_batch(0);
+    world.allow_free(free, 6, 9);
+    world.finish_all();
+    CHECK(world.answer(free).tokens == counting(100, 10));  // the last was not free
+    world.allow(free, 10);
+    world.finish_all();
+    world.allow(free, 11);
+    world.finish_all();
+    CHECK(world.answer(free).tokens == counting(100, 12));
+    CHECK(world.answer(free).has_ended);
+    CHECK(world.answer(other).tokens == counting(100, 12));
+    CHECK(world.core().pages().counts().running == 0);
+    CHECK(world.core().pages().is_consistent());
+  }
+}
+
+TEST_CASE("core: a free draw of a token that may not be is made again, with its mask") {
+  for (const bool waits_for_masks : {false, true}) {
+    CAPTURE(waits_for_masks);
+    CoreWorld world;
+    if (waits_for_masks)
+      world.start_waiting_worker(0);
+    else
+      world.start_worker(0);
+    const auto free = world.admit_free(counting(1, 5), 8, 7);
+    world.finish_batch(0);
+    REQUIRE(world.answer(free).tokens.size() == 1);
+    world.drawn_next[free] = 999;
+    world.finish_batch(0);
+    CHECK(world.answer(free).tokens.size() == 1);
+    int num_masked = 0;
+    while (world.answer(free).tokens.size() == 1) {
+      num_masked += world.allowed_token(*world.in_flight(0)[0].batch, free) == 100 ? 1 : 0;
+      world.finish_batch(0);
+    }
+    CHECK(num_masked == 1);
+    for (const SubmitBatch& submitted : world.in_flight(0))  // it was free: the next are
+      CHECK(world.allowed_token(*submitted.batch, free) == -1);
+    world.finish_all();
+    CHECK(world.answer(free).tokens == counting(100, 8));
+    CHECK(world.answer(free).num_batches == 8);
+  }
+}
+
+TEST_CASE("core: a sequence in free tokens goes on so elsewhere when its worker is lost") {
+  CoreWorld world;
+  world.start_worker(0);
+  world.start_worker(1);
+  const auto free = world.admit_free(counting(1, 5), 8, 7);
+  world.finish_batch(0);
+  world.finish_batch(0);
+  REQUIRE(world.answer(free).tokens.size() == 2);
+  world.lose_worker(0);
+  world.finish_all();
+  CHECK(world.answer(free).tokens == counting(100, 8));
+  CHECK(world.answer(free).stopped == std::vector{StopReason::kWorkerLost});
+}
+
+TEST_CASE("core: a draw in flight whose tokens are said to be free is drawn from all") {
+  CoreWorld world;
+  world.start_waiting_worker(0);
+  const auto guided = world.admit_guided(counting(1, 5), 8);
+  world.finish_batch(0);
+  REQUIRE(world.in_flight(0).size() == 2);
+  world.allow_free(guided, 1, 7);
+  REQUIRE(world.handed.size() == 2);
+  for (const TokenMask& mask : world.handed)
+    for (const std::int32_t token : {0, 101, 999}) CHECK(has_token(mask, static_cast<std::size_t>(token)));
+  world.finish_all();
+  CHECK(world.answer(guided).tokens == counting(100, 8));
+}
+
 TEST_CASE("core: nobody waits again for a guide that was waited for too long") {
   CoreWorld world;
   world.start_waiting_worker(0);

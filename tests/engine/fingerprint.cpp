@@ -256,9 +256,10 @@ void Fingerprint::name_leases(const PageCache& cache) {
 void Fingerprint::add_sequence(const EngineCore& core, const Sequence& sequence) {
   add(sequence.id);
   add(static_cast<std::uint64_t>(sequence.phase));
-  for (const bool flag : {sequence.is_checked, sequence.is_paused, sequence.has_started, sequence.has_fetched,
-                          sequence.has_progressed, sequence.is_only_scored, sequence.asked == TimePoint{},
-                          sequence.is_guided, sequence.is_guide_slow, sequence.allowed == nullptr})
+  for (const bool flag :
+       {sequence.is_checked, sequence.is_paused, sequence.has_started, sequence.has_fetched,
+        sequence.has_progressed, sequence.is_only_scored, sequence.asked == TimePoint{}, sequence.is_guided,
+        sequence.is_guide_slow, sequence.allowed == nullptr, sequence.free == nullptr, sequence.draws_again})
     add(flag);
   if (sequence.is_guided) {
     add_time(sequence.drawn);

@@ -30,6 +30,17 @@ std::shared_ptr<const TokenMask> small_mask(std::uint32_t position) {
   return std::make_shared<const TokenMask>(TokenMask{position});
 }
 
+// Word 1 has a bit: what it says holds from its position on.
+SmallFreedom small_freedom(std::uint32_t position, std::int32_t last) {
+  TokenMask allowed(mask_words(kSmallVocabulary), ~0U);
+  allowed[0] = position;
+  allowed[1] = 1;
+  TokenMask free = allowed;
+  free[static_cast<std::size_t>(last) / 32] &= ~(1U << (last % 32));
+  return {std::make_shared<const TokenMask>(std::move(allowed)),
+          std::make_shared<const TokenMask>(std::move(free))};
+}
+
 std::vector<float> small_vector(std::span<const std::int32_t> input) {
   return {static_cast<float>(std::accumulate(input.begin(), input.end(), 0)),
           static_cast<float>(input.size())};
@@ -246,11 +257,13 @@ std::int32_t SmallMachine::compute(Worker& worker, const Batch& batch, std::size
   }
   if (std::find(context.begin(), context.end(), kUnwritten) != context.end())
     violate("sequence " + std::to_string(slice.sequence) + " reads KV that was never written");
-  return worker.slots[slice.slot] = small_token(context);
+  const bool strays = context.size() == 3 && context.front() == kStrays && slice.allowed.empty();
+  return worker.slots[slice.slot] = strays ? kStray : small_token(context);
 }
 
 void SmallMachine::check_mask(const TokenMask& mask, const SequenceSlice& slice, std::size_t position) {
-  if (mask.front() != position)
+  const bool goes_on = mask.size() > 1 && mask[1] != 0;
+  if (goes_on ? mask.front() > position : mask.front() != position)
     violate("sequence " + std::to_string(slice.sequence) + " draws with the mask of another position");
 }
 

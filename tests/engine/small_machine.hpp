@@ -26,6 +26,13 @@ std::int32_t small_token(std::span<const std::int32_t> context);
 inline constexpr std::uint32_t kSmallVocabulary = 1U << 16;
 // The mask of a guided sequence's token at this position: it says only which it is for.
 std::shared_ptr<const TokenMask> small_mask(std::uint32_t position);
+// Of tokens that are free from this position on: all but `last` and kStray; `last` is allowed.
+struct SmallFreedom {
+  std::shared_ptr<const TokenMask> allowed, free;
+};
+SmallFreedom small_freedom(std::uint32_t position, std::int32_t last);
+// A context that begins with kStrays: the token behind three is kStray where it is drawn without a mask.
+inline constexpr std::int32_t kStrays = 77, kStray = 50;
 // The KV rows that an encoder leaves of a source.
 std::vector<std::int32_t> small_source(std::span<const std::int32_t> source);
 // The vector of an input.

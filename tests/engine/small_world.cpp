@@ -84,6 +84,16 @@ std::shared_ptr<const SmallWorld::Setup> SmallWorld::prepare(SmallWorldSettings 
     if (request.ends_early) ticket->end_tokens = {answer.tokens.back()};
     if (request.is_guided)
       ticket->allowed_first = small_mask(static_cast<std::uint32_t>(request.prompt.size()));
+    std::size_t num_free = 0;
+    if (request.last_free > 0) {
+      const std::int32_t last = answer.tokens.at(request.last_free);
+      auto freedom = small_freedom(static_cast<std::uint32_t>(request.prompt.size()), last);
+      ticket->allowed_first = std::move(freedom.allowed);
+      ticket->free_first = std::move(freedom.free);
+      const auto found = std::find(answer.tokens.begin(), answer.tokens.end(), last);
+      num_free = static_cast<std::size_t>(found - answer.tokens.begin()) + 1;
+    }
+    setup->num_free.push_back(num_free);
     setup->tickets.push_back(std::move(ticket));
     setup->answers.push_back(std::move(answer.tokens));
     setup->vectors.push_back(std::move(answer.vector));

@@ -25,6 +25,8 @@ struct SmallRequest {
   ModelIndex model = 0;
   bool kills = false;  // the worker that has it in its oldest batch
   bool is_guided = false;
+  // Guided: its first tokens are free, up to the one with this number. 0: none is.
+  std::uint32_t last_free = 0;
 };
 
 struct SmallModel {
@@ -113,6 +115,7 @@ class SmallWorld {
     std::vector<std::shared_ptr<const AdmissionTicket>> tickets;
     std::vector<std::vector<std::int32_t>> answers;
     std::vector<std::vector<float>> vectors;
+    std::vector<std::size_t> num_free;  // tokens that are drawn freely
   };
   struct Client {
     enum class State : std::uint8_t {

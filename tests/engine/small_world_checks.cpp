@@ -26,13 +26,15 @@ void SmallWorld::take(const SubmitBatch& command) {
   machines_.at(command.model).submit(command);
 }
 
-// A guided request never draws without a mask, known or to come.
+// A guided request never draws without a mask, known or to come, but for free tokens.
 void SmallWorld::check_masks(const Batch& batch) {
   for (std::size_t i = 0; i < batch.slices.size(); ++i) {
     const SequenceSlice& slice = batch.slices[i];
     const bool has_slot = !batch.awaited_masks.empty() && batch.awaited_masks[i];
-    const bool is_guided = slice.draws() && setup_->settings.requests[slice.sequence - 1].is_guided;
-    if (is_guided != (has_slot || !slice.allowed.empty()))
+    const std::size_t request = slice.sequence - 1;
+    const bool is_guided = slice.draws() && setup_->settings.requests[request].is_guided;
+    const bool is_free = clients_[request].num_tokens < setup_->num_free[request];
+    if (is_free ? has_slot : is_guided != (has_slot || !slice.allowed.empty()))
       violate("a draw has no mask, or one it should not");
     if (has_slot && !setup_->settings.waits_for_masks) violate("a device that can't is to wait for a mask");
   }
@@ -96,7 +98,10 @@ void SmallWorld::take(Client& client, std::size_t request, const NewToken& token
   if (client.num_tokens >= answer.size()) return violate(who + "more tokens than there are");
   if (token.token != answer[client.num_tokens])
     violate(who + "token " + std::to_string(client.num_tokens) + " is wrong");
+  if (setup_->settings.requests[request].is_guided && client.num_allowed <= client.num_tokens)
+    violate(who + "a token of which nothing was said");
   client.num_tokens += 1;
+  if (client.num_tokens < setup_->num_free[request]) client.num_allowed += 1;
   const bool is_last = client.num_tokens == answer.size();
   if ((token.end != SequenceEnd::kNotYet) != is_last) violate(who + "the end is elsewhere");
   if (token.end != SequenceEnd::kNotYet) client.state = Client::State::kEnded;

@@ -133,6 +133,22 @@ TEST_CASE("small worlds: guided requests on workers that do not wait for masks")
                       40'000);
 }
 
+TEST_CASE(
+    "small worlds: free tokens are drawn ahead, and what is behind the last of them counts for nothing") {
+  SmallWorldSettings settings{
+      .name = "free tokens, one of them drawn again, on workers that do not wait for masks",
+      .sizes = {},
+      .requests = {{.prompt = {kStrays, 2}, .max_tokens = 5, .flow = "a", .is_guided = true, .last_free = 2},
+                   {.prompt = {1, 2, 3, 4}, .max_tokens = 2, .flow = "a"}},
+      .budget = {.deaths = 1, .cancels = 1, .pauses = 1}};
+  expect_no_violation(settings, 40'000);
+  settings.name = "the same on one that waits";
+  settings.sizes = {.num_workers = 1};
+  settings.budget = {.deaths = 1, .cancels = 1, .pauses = 1, .late_masks = 2};
+  settings.waits_for_masks = true;
+  expect_no_violation(settings, 40'000);
+}
+
 TEST_CASE("small worlds: a slow disk that fails breaks no invariant") {
   expect_no_violation(
       {.name = "disk",

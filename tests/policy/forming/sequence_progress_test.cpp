@@ -338,7 +338,7 @@ TEST_CASE(
   progress.draw_by_permission(false);
   CHECK(progress.num_in_flight() == 1);
   CHECK_FALSE(progress.next_step(9, 100));
-  progress.permit_draw();
+  progress.draw_by_permission();
   const auto again = progress.next_step(9, 100);
   REQUIRE(again == SequenceStep{.num_tokens = 1, .context_length = 3, .sample = true});
   progress.submitted(*again);
