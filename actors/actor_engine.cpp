@@ -27,6 +27,12 @@ bool is_bound_to_form(const ServedModel& model, const GenerationRequest& request
   return request.form || binds_calls(model, request);
 }
 
+// Strict tools go before those that are bound as well as there is room.
+bool may_take_last_place(const GenerationRequest& request) {
+  const auto* chat = std::get_if<ChatPrompt>(&request.prompt);
+  return must_be_bound(request) || (chat != nullptr && chat->has_strict_tool);
+}
+
 std::shared_ptr<SharedVectors> make_vectors(const ServingSettings& serving, const Metrics& metrics) {
   if (serving.vector_cache_bytes == 0) return nullptr;
   return std::make_shared<SharedVectors>(serving.vector_cache_bytes, serving.keep_vectors_for, metrics);
@@ -99,7 +105,7 @@ RequestId ActorEngine::submit(GenerationRequest request, std::shared_ptr<Respons
   const ServedModel& model = environment_->models[start.request->model].served;
   const bool must_be_bound_here = is_run && must_be_bound(*start.request);
   if (!start.refusal && is_run && is_bound_to_form(model, *start.request))
-    start.form_place = environment_->forms->take_place(must_be_bound_here);
+    start.form_place = environment_->forms->take_place(may_take_last_place(*start.request));
   if (!start.refusal && !start.form_place && must_be_bound_here)
     start.refusal = ApiError{
         .kind = ApiErrorKind::kOverloaded,

@@ -284,6 +284,7 @@ void RequestState::admit(EncodedPrompt prompt) {
     record_.emplace(std::move(*prompt.parts), start_.request->tenant);
   }
   ticket_ = std::make_shared<const AdmissionTicket>(make_ticket(std::move(prompt)));
+  if (ticket_->drawn.empty()) free_ = ticket_->free_first;
   start_.request->background ? enter_journal() : ask_for_admission();
 }
 
@@ -385,7 +386,10 @@ AdmissionTicket RequestState::make_ticket(EncodedPrompt prompt) const {
   }
   ticket.biased = request.biased;
   if (const auto token = forbidden_token(model(), request)) forbid(*token, ticket.biased);
-  if (guide_) ticket.allowed_first = guide_->allowed();
+  if (guide_) {
+    ticket.allowed_first = guide_->allowed();
+    ticket.free_first = guide_->free();
+  }
   if (request.sampling.repetition_penalty != 1.0F) ticket.repeated_prompt = each_once(ticket.prompt);
   if (!request.ignore_eos)
     ticket.end_tokens.insert(ticket.end_tokens.end(), eos_tokens.begin(), eos_tokens.end());
@@ -514,14 +518,19 @@ bool RequestState::follows_form(const NewToken& token) {
   return !guide_ || token.token < 0 || token.end == SequenceEnd::kEndToken || guide_->take(token.token);
 }
 
-// False: nothing can follow.
+// False: nothing can follow. While a token is free, the scheduler knows what may. Of the tokens that an
+// earlier process drew, which are reported anew, it knows that of the last one at most.
 bool RequestState::allow_next(const NewToken& token) {
+  if (free_ && has_token(*free_, static_cast<std::size_t>(token.token))) return true;
   auto allowed = guide_->allowed();
+  auto free = guide_->free();
+  free_ = token.index < ticket_->drawn.size() ? nullptr : free;
   if (std::all_of(allowed->begin(), allowed->end(), [](std::uint32_t word) { return word == 0; }))
     return false;
-  self_->send(
-      peers_.scheduler,
-      AllowTokens{.sequence = start_.id, .num_generated = token.index, .allowed = std::move(allowed)});
+  self_->send(peers_.scheduler, AllowTokens{.sequence = start_.id,
+                                            .num_generated = token.index,
+                                            .allowed = std::move(allowed),
+                                            .free = std::move(free)});
   return true;
 }
 

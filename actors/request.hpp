@@ -140,6 +140,7 @@ class RequestState {
   std::optional<StreamingDetokenizer> detokenizer_;
   std::optional<StopMatcher> stop_matcher_;
   std::optional<OutputGuide> guide_;           // if the answer must have a form
+  std::shared_ptr<const TokenMask> free_;      // as the scheduler has it of guide_ for certain
   std::optional<AnswerParser> parser_;         // of an answer that is taken apart
   std::optional<AnswerTokens> answer_tokens_;  // if log-probabilities are wanted
   std::optional<RequestTrace> trace_;          // from the beginning

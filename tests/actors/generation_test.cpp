@@ -427,6 +427,43 @@ TEST_CASE("generation: an answer that began unbound in an earlier process goes o
   CHECK(sink->finished()->usage.completion_tokens > drawn.size());
 }
 
+TEST_CASE(
+    "generation: text around calls is what it would be unbound, and goes on so behind an earlier process") {
+  std::size_t num_compared = 0;
+  for (const bool waits_for_masks : {false, true}) {
+    for (std::uint64_t seed = 0; seed < 8; ++seed) {
+      CAPTURE(seed);
+      auto settings = chatting_settings();
+      settings.device.description.waits_for_masks = waits_for_masks;
+      sim::SimWorld world(settings);
+      const auto& model = world.engine().environment().models[0].served;
+      const auto text_of = [&](std::uint32_t min_tokens, const std::string& drawn) {
+        auto request = strict_chat();
+        request.max_tokens = 60;
+        request.min_tokens = min_tokens;
+        request.sampling.seed = seed;
+        if (!drawn.empty())
+          request.background = std::make_shared<const BackgroundRun>(
+              BackgroundRun{.body = "",
+                            .is_journaled = true,
+                            .tokens = model.tokenizer->encode_with_specials(drawn),
+                            .vocabulary = tokens_origin(model, std::get<ChatPrompt>(request.prompt))});
+        const auto sink = std::make_shared<RecordingSink>();
+        world.engine().submit(request, sink);
+        REQUIRE(world.run());
+        REQUIRE(sink->finished());
+        return sink->text();
+      };
+      const std::string unbound = text_of(1, ""), bound = text_of(0, "");
+      if (bound.size() < 4) continue;  // it may end where the other may not
+      ++num_compared;
+      CHECK(bound == unbound);
+      CHECK(text_of(0, bound.substr(0, bound.size() / 2)) == bound);
+    }
+  }
+  CHECK(num_compared > 8);
+}
+
 TEST_CASE("generation: what an earlier process began and can't become the call that is demanded has failed") {
   sim::SimWorld world(chatting_settings());
   auto request = strict_chat();

@@ -60,8 +60,7 @@ bool binds_calls(const ServedModel& model, const GenerationRequest& request) {
   const auto* chat = std::get_if<ChatPrompt>(&request.prompt);
   if (chat == nullptr || chat->tools.empty() || !chat->allows_calls || request.form) return false;
   if (chat->demands_call) return true;
-  const bool is_wish = chat->has_strict_tool || !chat->callable_tools.empty();
-  const bool is_wanted = is_wish && chat->splits_answer && !request.ignore_eos && request.min_tokens == 0;
+  const bool is_wanted = chat->splits_answer && !request.ignore_eos && request.min_tokens == 0;
   return is_wanted && model.chat_template && can_bind_text(model.chat_template->answer_format());
 }
 

@@ -19,8 +19,8 @@ namespace troupe {
 std::optional<AnswerReading> answer_reading(const ServedModel& model, const GenerationRequest& request,
                                             const std::vector<std::int32_t>& prompt);
 
-// The answer's calls are to be bound to their schemas: one is demanded, a tool is strict or may not be
-// called, nothing forbids the answer to end, and the model's calls can be told from text.
+// The answer's calls are to be bound to their schemas: one is demanded, or may come, nothing forbids the
+// answer to end, and the model's calls can be told from text.
 bool binds_calls(const ServedModel& model, const GenerationRequest& request);
 // The token that begins a call, where a request has tools and its answer may have none. nullopt: calls may
 // come, or the model's are begun by text, which stays text.

@@ -25,9 +25,9 @@ Grammar compile(const OutputForm& form, const Tokenizer& tokenizer) {
 
 }  // namespace
 
-std::shared_ptr<const void> OutputForms::take_place(bool is_needed) {
+std::shared_ptr<const void> OutputForms::take_place(bool may_be_last) {
   const auto leave = [taken = num_places_taken_](const void*) { *taken -= 1; };
-  if (num_places_taken_->fetch_add(1) < (is_needed ? kMostAtOnce : kMostWishesAtOnce)) return {this, leave};
+  if (num_places_taken_->fetch_add(1) < (may_be_last ? kMostAtOnce : kMostWishesAtOnce)) return {this, leave};
   *num_places_taken_ -= 1;
   return nullptr;
 }
@@ -41,7 +41,9 @@ std::shared_ptr<const TokenMask> OutputGuide::allowed() const {
 std::variant<OutputGuide, ApiError> OutputForms::guide(ModelIndex model, const ServedModel& served,
                                                        const OutputForm& form) {
   const std::string key = std::to_string(static_cast<int>(form.kind)) + ":" + form.text;
-  return guide(model, served, form.field, key, [&] { return compile(form, *served.tokenizer); });
+  return guide(model, served, Wanted{.field = form.field, .key = key, .compile = [&] {
+                                       return compile(form, *served.tokenizer);
+                                     }});
 }
 
 std::variant<OutputGuide, ApiError> OutputForms::guide(ModelIndex model, const ServedModel& served,
@@ -50,19 +52,23 @@ std::variant<OutputGuide, ApiError> OutputForms::guide(ModelIndex model, const S
   const std::string key = std::string("call:") + (demand.is_for_one ? "1" : "+") +
                           (demand.may_be_text ? "t" : "-") + (reading.begins_in_reasoning ? "r" : "-") +
                           demand.name + ":" + reading.tools;
-  return guide(model, served, demand.may_be_text ? "tools" : "tool_choice", key,
-               [&] { return grammar_of_calls(reading, demand, *served.tokenizer); });
+  return guide(model, served,
+               Wanted{.field = demand.may_be_text ? "tools" : "tool_choice",
+                      .key = key,
+                      .may_be_text = demand.may_be_text,
+                      .compile = [&] { return grammar_of_calls(reading, demand, *served.tokenizer); }});
 }
 
 std::variant<OutputGuide, ApiError> OutputForms::guide(ModelIndex model, const ServedModel& served,
-                                                       const std::string& field, const std::string& key,
-                                                       const Compile& compile) {
+                                                       const Wanted& wanted) {
   const auto refusal = [&](const std::string& reason) {
-    return ApiError{.kind = ApiErrorKind::kInvalidRequest, .message = field + reason, .field = field};
+    return ApiError{
+        .kind = ApiErrorKind::kInvalidRequest, .message = wanted.field + reason, .field = wanted.field};
   };
   try {
     const auto tokens = vocabulary(model, served);
-    OutputGuide guide(matcher(model, tokens, key, compile), tokens->num_mask_words());
+    OutputGuide guide(matcher(model, tokens, wanted.key, wanted.compile), tokens->num_mask_words(),
+                      wanted.may_be_text);
     const auto first = guide.allowed();
     if (std::any_of(first->begin(), first->end(), [](std::uint32_t word) { return word != 0; })) return guide;
     return refusal(" allows no answer that this model's tokens can write.");

@@ -26,11 +26,15 @@ namespace troupe {
 // One thread.
 class OutputGuide {
  public:
-  explicit OutputGuide(GrammarMatcher matcher, std::size_t num_mask_words)
-      : matcher_(std::move(matcher)), num_mask_words_(num_mask_words) {}
+  // may_be_text: most of the answer is free.
+  OutputGuide(GrammarMatcher matcher, std::size_t num_mask_words, bool may_be_text)
+      : matcher_(std::move(matcher)), num_mask_words_(num_mask_words), may_be_text_(may_be_text) {}
 
   // Tokens that may be next; all zeros: none can be.
   std::shared_ptr<const TokenMask> allowed() const;
+  // Of these, those behind which the same may come again, as AllowTokens::free. Null: the answer has no
+  // text, or is not in it.
+  std::shared_ptr<const TokenMask> free() const { return may_be_text_ ? matcher_.free_tokens() : nullptr; }
   // False: it was not allowed.
   bool take(std::int32_t token) { return matcher_.accept(token); }
   // Nothing but the end may follow.
@@ -39,6 +43,7 @@ class OutputGuide {
  private:
   GrammarMatcher matcher_;
   std::size_t num_mask_words_;
+  bool may_be_text_;
 };
 
 // Guides share each model's vocabulary, which is sorted when it is first needed, and the
@@ -48,13 +53,13 @@ class OutputForms {
   // Requests that may be bound to a form at once: each has a thread of its own, so that a slow
   // grammar holds up its own request only.
   static constexpr std::uint32_t kMostAtOnce = 128;
-  // Requests that go on without a place leave the rest to those that can't.
+  // Tools that are not strict leave the rest to what is asked for by name: they go on without a place.
   static constexpr std::uint32_t kMostWishesAtOnce = 64;
 
   explicit OutputForms(std::size_t num_models) : vocabularies_(num_models) {}
 
   // A place for one of them, for as long as it is held. Null: all are taken that it may have.
-  std::shared_ptr<const void> take_place(bool is_needed);
+  std::shared_ptr<const void> take_place(bool may_be_last);
 
   // An error names the field at fault, and in it the place.
   std::variant<OutputGuide, ApiError> guide(ModelIndex model, const ServedModel& served,
@@ -71,6 +76,12 @@ class OutputForms {
     std::shared_ptr<const GrammarVocabulary> tokens;
   };
   using Compile = std::function<Grammar()>;
+  struct Wanted {
+    std::string field;
+    std::string key;  // all that the grammar is made of
+    bool may_be_text = false;
+    Compile compile;
+  };
   struct Known {
     ModelIndex model;
     std::string key;         // all that the grammar is made of
@@ -79,8 +90,7 @@ class OutputForms {
 
   std::shared_ptr<const GrammarVocabulary> vocabulary(ModelIndex model, const ServedModel& served);
   std::variant<OutputGuide, ApiError> guide(ModelIndex model, const ServedModel& served,
-                                            const std::string& field, const std::string& key,
-                                            const Compile& compile);
+                                            const Wanted& wanted);
   GrammarMatcher matcher(ModelIndex model, std::shared_ptr<const GrammarVocabulary> vocabulary,
                          const std::string& key, const Compile& compile);
 

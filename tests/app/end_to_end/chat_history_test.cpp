@@ -217,7 +217,8 @@ TEST_CASE("chat history: a call is found by the name and arguments that its clie
         {{"I look."},
          {"[CALLS]", true},
          {"[{\"name\": \"clock\", \"arguments\": {\"zone\": \"Europe/Rome\", \"n\": 1}}]"}}}});
-  const json clock = {{"name", "clock"}, {"parameters", {{"type", "object"}}}};
+  const json clock = {{"name", "clock"},
+                      {"parameters", {{"type", "object"}, {"additionalProperties", true}}}};
   const json tools = {{"tools", json::array({{{"type", "function"}, {"function", clock}}})}};
   json chat = user_asks("The time?");
   const auto called = server.ask(chat, "", tools);
@@ -258,7 +259,9 @@ TEST_CASE("chat history: stored responses keep their tokens behind calls, and be
         {{"I look."},
          {"[CALLS]", true},
          {"[{\"name\": \"clock\", \"arguments\": {\"zone\": \"Europe/Rome\", \"n\": 1}}]"}}}});
-  const json clock = {{"type", "function"}, {"name", "clock"}, {"parameters", {{"type", "object"}}}};
+  const json clock = {{"type", "function"},
+                      {"name", "clock"},
+                      {"parameters", {{"type", "object"}, {"additionalProperties", true}}}};
   json body = {{"input", "The time?"}, {"tools", json::array({clock})}};
   std::size_t run = 0;
   for (int turn = 0; turn < 3; ++turn) {

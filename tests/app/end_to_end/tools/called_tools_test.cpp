@@ -49,7 +49,7 @@ constexpr const char* kPlainTemplate =
 const std::vector<CuedAnswer> kPlainAnswers = {
     {"<|two|>",
      {{"<tool_call>\n{\"name\": \"patch\", \"arguments\": {\"input\": \"a\\nb\"}}\n</tool_call>\n"
-       "<tool_call>{\"name\":\"maps__find\",\"arguments\":{\"city\":\"Rome\"}}</tool_call>"}}},
+       "<tool_call>\n{\"name\": \"maps__find\", \"arguments\": {\"city\":\"Rome\"}}\n</tool_call>"}}},
     {"<|done|>", {{"All done."}}}};
 
 class ScriptedServer {
@@ -84,12 +84,16 @@ class ScriptedServer {
 json message_body(json messages) {
   return {{"max_tokens", 300},
           {"messages", std::move(messages)},
-          {"tools", {{{"name", "clock"}, {"input_schema", {{"type", "object"}}}}}}};
+          {"tools",
+           {{{"name", "clock"}, {"input_schema", {{"type", "object"}, {"additionalProperties", true}}}}}}};
 }
 
 json response_body(json input) {
   return {{"input", std::move(input)},
-          {"tools", {{{"type", "function"}, {"name", "clock"}, {"parameters", {{"type", "object"}}}}}}};
+          {"tools",
+           {{{"type", "function"},
+             {"name", "clock"},
+             {"parameters", {{"type", "object"}, {"additionalProperties", true}}}}}}};
 }
 
 // The blocks of a streamed message, as Anthropic's clients put them together.
@@ -255,7 +259,9 @@ TEST_CASE("called tools: the loop of responses, by their items and by the id of 
 
 TEST_CASE("called tools: a model whose template knows no tools calls custom ones and those in namespaces") {
   const ScriptedServer server(kPlainTemplate, kPlainAnswers);
-  const json find = {{"type", "function"}, {"name", "find"}, {"parameters", {{"type", "object"}}}};
+  const json find = {{"type", "function"},
+                     {"name", "find"},
+                     {"parameters", {{"type", "object"}, {"additionalProperties", true}}}};
   const json tools = {{{"type", "custom"}, {"name", "patch"}},
                       {{"type", "namespace"}, {"name", "maps"}, {"description", "Maps."}, {"tools", {find}}}};
   const auto first = server.ask("/v1/responses", {{"input", "two"}, {"tools", tools}});

@@ -51,7 +51,7 @@ const std::vector<CuedAnswer> kPlainAnswers = {
 json tool(const std::string& name) {
   return {
       {"type", "function"},
-      {"function", {{"name", name}, {"parameters", {{"type", "object"}, {"properties", json::object()}}}}}};
+      {"function", {{"name", name}, {"parameters", {{"type", "object"}, {"additionalProperties", true}}}}}};
 }
 
 const json kTools = {tool("clock"), tool("map")};
@@ -177,26 +177,28 @@ TEST_CASE("tool calls: without tools, or with the choice none, an answer is text
 
 TEST_CASE("tool calls: several calls have indexes, and parallel_tool_calls false keeps the first") {
   const ScriptedServer server(kPlainTemplate, kPlainAnswers);
-  const auto whole = server.ask(user_asks("two"));
+  json fields = {{"tools", kTools}, {"min_tokens", 1}};  // not bound: calls come in any spelling
+  const auto whole = server.ask(user_asks("two"), fields);
   const auto& message = whole["choices"][0]["message"];
   CHECK(message["content"].is_null());
   REQUIRE(message["tool_calls"].size() == 2);
   CHECK(message["tool_calls"][0]["function"]["arguments"] == "{}");
   CHECK(message["tool_calls"][1]["function"] == json{{"name", "map"}, {"arguments", R"({"city":"Rome"})"}});
   CHECK(message["tool_calls"][0]["id"] != message["tool_calls"][1]["id"]);
-  const auto calls = joined_calls(server.stream(user_asks("two")));
+  const auto calls = joined_calls(server.stream(user_asks("two"), fields));
   REQUIRE(calls.size() == 2);
   CHECK(calls[1]["function"] == message["tool_calls"][1]["function"]);
 
-  const auto first = server.ask(user_asks("two"), {{"tools", kTools}, {"parallel_tool_calls", false}});
+  fields["parallel_tool_calls"] = false;
+  const auto first = server.ask(user_asks("two"), fields);
   CHECK(first["choices"][0]["message"]["tool_calls"].size() == 1);
   CHECK(first["choices"][0]["finish_reason"] == "tool_calls");
   CHECK(first["usage"]["completion_tokens"] < whole["usage"]["completion_tokens"]);
 }
 
-TEST_CASE("tool calls: what only looks like a call is content") {
+TEST_CASE("tool calls: of an answer that is not bound, what only looks like a call is content") {
   const ScriptedServer server(kPlainTemplate, kPlainAnswers);
-  const auto choice = server.ask(user_asks("broken"))["choices"][0];
+  const auto choice = server.ask(user_asks("broken"), {{"tools", kTools}, {"min_tokens", 1}})["choices"][0];
   CHECK(choice["message"]["content"] == "<tool_call>no JSON at all</tool_call>");
   CHECK(choice["finish_reason"] == "stop");
 }
@@ -279,6 +281,17 @@ constexpr const char* kTaggedTemplate =
     "{% endfor %}{% endfor %}{% if add_generation_prompt %}<|hello|>{% endif %}";
 const std::vector<CuedAnswer> kTaggedAnswers = {{"<|hello|>", {{"Hello there."}}}};
 
+// Text that is nearly a call, and one whose arguments break their schema.
+constexpr const char* kLookingTemplate =
+    "{% for m in messages %}{{ m.role }}:{{ m.content }}{% endfor %}"
+    "{% if add_generation_prompt %}<|look|>{% endif %}";
+constexpr const char* kLookingText = "Where is it warm? 1 < 2, and a <tool is no call. I look:";
+const std::vector<CuedAnswer> kLookingAnswers = {
+    {"<|look|>",
+     {{std::string(kLookingText) +
+       "\n<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Paris\", \"days\": 70}}"
+       "\n</tool_call>"}}}};
+
 }  // namespace
 
 TEST_CASE("tool calls: what is not among the allowed tools can't be called, and stays in the prompt") {
@@ -313,21 +326,29 @@ TEST_CASE("tool calls: one in tags can be demanded") {
   check_weather(choice["message"]["tool_calls"][0]);
 }
 
-TEST_CASE("tool calls: those of strict tools keep to their schemas, and need not be made") {
+TEST_CASE("tool calls: those that need not be made keep to their schemas, behind text that is free") {
   const ScriptedServer server(kPlainTemplate, kPlainAnswers);
-  json weather = weather_tool();
-  weather["function"]["strict"] = true;
-  const json fields = {{"tools", {weather}}, {"parallel_tool_calls", false}, {"max_tokens", 300}};
-  const auto called = server.ask(user_asks("two"), fields)["choices"][0];  // of other tools
-  REQUIRE(called["message"]["tool_calls"].size() == 1);
-  check_weather(called["message"]["tool_calls"][0]);
-  const auto broken = server.ask(user_asks("broken"), fields)["choices"][0]["message"];
-  CHECK_FALSE(broken.contains("tool_calls"));
-  CHECK(broken["content"].get<std::string>().find("<tool_call>") == std::string::npos);
   const ScriptedServer talker(kTaggedTemplate, kTaggedAnswers);
-  const auto choice = talker.ask(user_asks("hello"), fields)["choices"][0];
-  CHECK(choice["finish_reason"] == "stop");
-  CHECK(choice["message"]["content"] == "Hello there.");
+  const ScriptedServer looker(kLookingTemplate, kLookingAnswers);
+  for (const bool is_strict : {false, true}) {
+    CAPTURE(is_strict);
+    json weather = weather_tool();
+    weather["function"]["strict"] = is_strict;
+    const json fields = {{"tools", {weather}}, {"parallel_tool_calls", false}, {"max_tokens", 300}};
+    const auto called = server.ask(user_asks("two"), fields)["choices"][0];  // of other tools
+    REQUIRE(called["message"]["tool_calls"].size() == 1);
+    check_weather(called["message"]["tool_calls"][0]);
+    const auto broken = server.ask(user_asks("broken"), fields)["choices"][0]["message"];
+    CHECK_FALSE(broken.contains("tool_calls"));
+    CHECK(broken["content"].get<std::string>().find("<tool_call>") == std::string::npos);
+    const auto choice = talker.ask(user_asks("hello"), fields)["choices"][0];
+    CHECK(choice["finish_reason"] == "stop");
+    CHECK(choice["message"]["content"] == "Hello there.");
+    const auto looked = looker.ask(user_asks("look"), fields)["choices"][0];
+    CHECK(looked["message"]["content"] == kLookingText);
+    REQUIRE(looked["message"]["tool_calls"].size() == 1);
+    check_weather(looked["message"]["tool_calls"][0]);
+  }
 }
 
 TEST_CASE("tool calls: of a model whose template has no calls one can be demanded in the general format") {
