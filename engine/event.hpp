@@ -36,7 +36,7 @@ struct AllowTokens {
   SequenceId sequence = 0;
   std::uint32_t num_generated = 0;
   std::shared_ptr<const TokenMask> allowed;
-  // Of these, tokens behind which the same may come again: while those that are drawn are among them, all
+  // The allowed tokens behind which the same may come again: while those that are drawn are among them, all
   // of this goes on to hold, and nothing more is said. Null: none.
   std::shared_ptr<const TokenMask> free = {};
 };

@@ -23,10 +23,10 @@ struct CallSpelling {
   std::string without_arguments = {};
   std::string between_calls = {};  // of a list: with the comma
   std::string before_section_end = {};
-  // Of the object around name and arguments. Absent: it has more than these two, or they are elsewhere.
+  // The object around name and arguments has these. Absent: it has more than the two, or they are elsewhere.
   std::optional<JsonSeparators> object = {};
-  // Of the arguments, and each character of their strings has one spelling. Absent: the template writes
-  // the text that it is given, or not as JSON.
+  // The arguments have these, and each character of their strings has one spelling. Absent: the template
+  // writes the text that it is given, or not as JSON.
   std::optional<JsonSeparators> arguments = {};
   bool operator==(const CallSpelling&) const = default;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds how a chat template spells calls whose format is known: reads rendered calls marker by marker,
+// Finds how a chat template spells calls of a known format: reads rendered calls marker by marker,
 // and notes what stands between.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace troupe {
 
-// Arguments of the probe whose JSON is looked at, and how they are spelled with these separators.
+// Arguments of one probe, spelled with these separators.
 std::string spelled_probe_arguments(const JsonSeparators& separators);
 
 // Renderings of answers, all behind the same question. Calls have the names first_name and

@@ -31,7 +31,7 @@ class GrammarMasks {
   // Bytes the states may grow by for one mask.
   static constexpr std::size_t kMaxMaskStateBytes = 16 << 20;
 
-  // States whose free tokens are kept: of the text around calls, and of texts within arguments.
+  // States of which free tokens are kept: text around calls, and texts within arguments.
   static constexpr std::size_t kMostFree = 32;
 
   struct Place {

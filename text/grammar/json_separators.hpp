@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands between the parts of JSON: a comma and a colon, each with the white space behind it.
+// The separators of JSON: a comma and a colon, each with the white space behind it.
 #pragma once
 
 #include <string>

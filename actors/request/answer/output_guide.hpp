@@ -32,7 +32,7 @@ class OutputGuide {
 
   // Tokens that may be next; all zeros: none can be.
   std::shared_ptr<const TokenMask> allowed() const;
-  // Of these, those behind which the same may come again, as AllowTokens::free. Null: the answer has no
+  // The allowed tokens behind which the same may come again, as AllowTokens::free. Null: the answer has no
   // text, or is not in it.
   std::shared_ptr<const TokenMask> free() const { return may_be_text_ ? matcher_.free_tokens() : nullptr; }
   // False: it was not allowed.
