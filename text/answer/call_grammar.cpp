@@ -31,6 +31,14 @@ struct Tool {
   bool must_obey = false;  // no grammar rather than arguments that are left free
 };
 
+// No member is named, and none is forbidden: arguments are any.
+bool names_nothing(const Json& parameters) {
+  const auto properties = parameters.find("properties");
+  return (properties == parameters.end() || properties->empty()) &&
+         !parameters.contains("additionalProperties") && !parameters.contains("required") &&
+         parameters.value("type", Json()) == "object";
+}
+
 std::vector<Tool> demanded_tools(std::string_view tools, const CallDemand& demand) {
   const std::string& name = demand.name;
   std::vector<Tool> out;
@@ -39,7 +47,9 @@ std::vector<Tool> demanded_tools(std::string_view tools, const CallDemand& deman
     if (!name.empty() && function.at("name") != name) continue;
     const bool is_strict = function.contains("strict") && function.at("strict") == true;
     out.push_back({.name = function.at("name"),
-                   .schema = function.at("parameters").dump(),
+                   .schema = !is_strict && names_nothing(function.at("parameters"))
+                                 ? R"({"type": "object"})"
+                                 : function.at("parameters").dump(),
                    .is_strict = is_strict,
                    .must_obey = is_strict && !demand.may_be_text});
   }

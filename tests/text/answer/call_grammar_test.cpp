@@ -144,6 +144,18 @@ TEST_CASE("call grammar: text is free but for tokens that hold or begin a marker
   }
 }
 
+TEST_CASE("call grammar: a tool that is not strict and names no arguments takes any") {
+  const CallCase given = case_named("hermes");
+  const CallTokens tokens(given);
+  const std::string call = "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>";
+  const Json empty = {{"type", "object"}, {"properties", Json::object()}};
+  CHECK(takes(matcher_for(given, tokens, {}, tool_of(empty, false)), tokens, call));
+  CHECK_FALSE(takes(matcher_for(given, tokens, {}, tool_of(empty, true)), tokens, call));
+  Json closed = empty;
+  closed["additionalProperties"] = false;
+  CHECK_FALSE(takes(matcher_for(given, tokens, {}, tool_of(closed, false)), tokens, call));
+}
+
 TEST_CASE("call grammar: a format without a marker can't be told from text") {
   CHECK_FALSE(can_bind_text(case_named("llama").format));
   CHECK(can_bind_text(case_named("qwen_coder").format));
