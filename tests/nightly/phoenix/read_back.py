@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Traces of a few chats go to a real Phoenix, as it comes, and are read back through its API:
-trees, kinds, token counts, and contents where they are captured. Its spans are left in spans.json,
-and a picture where there is chromium."""
+trees, kinds, token counts, and contents where they are captured. The same through a real collector
+that forwards to Phoenix, as protobuf and as the JSON that Phoenix itself refuses. The spans are left
+in spans.json, and a picture where there is chromium."""
 import argparse
+import contextlib
 import json
 import pathlib
 import shutil
@@ -18,6 +20,10 @@ from servers import Server, free_port, start_troupe
 PHASES = ["queue", "admit", "prefill", "decode"]
 # Turns of one chat; later ones find the earlier ones' KV.
 TURNS = ["My name is Ada.", "Count from 3 to 7.", "What is my name?"]
+COLLECTED = {
+    "protobuf": {"OTEL_EXPORTER_OTLP_COMPRESSION": "gzip"},
+    "json": {"OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"},
+}
 
 
 def check(condition, what):
@@ -26,12 +32,32 @@ def check(condition, what):
 
 
 def start_phoenix(venv, directory, log):
-    port = free_port()
+    port, grpc_port = free_port(), free_port()
     environment = {
         "PHOENIX_WORKING_DIR": str(directory), "PHOENIX_HOST": "127.0.0.1", "PHOENIX_PORT": str(port),
-        "PHOENIX_GRPC_PORT": str(free_port()), "PHOENIX_TELEMETRY_ENABLED": "false",
+        "PHOENIX_GRPC_PORT": str(grpc_port), "PHOENIX_TELEMETRY_ENABLED": "false",
     }
-    return Server([f"{venv}/bin/phoenix", "serve"], port, "/healthz", log, environment, seconds=300)
+    phoenix = Server([f"{venv}/bin/phoenix", "serve"], port, "/healthz", log, environment, seconds=300)
+    phoenix.grpc_port = grpc_port
+    return phoenix
+
+
+class Collector(Server):
+    """Rotel, an OpenTelemetry collector: OTLP over HTTP in, OTLP over gRPC to Phoenix."""
+
+    def __init__(self, program, phoenix_grpc_port, directory, log):
+        port = free_port()
+        super().__init__([program, "start", "--otlp-http-endpoint", f"127.0.0.1:{port}",
+                          "--otlp-grpc-endpoint", f"127.0.0.1:{free_port()}", "--exporter", "otlp",
+                          "--otlp-exporter-endpoint", f"http://127.0.0.1:{phoenix_grpc_port}",
+                          "--debug-log", "traces", "--pid-file", f"{directory}/collector.pid"], port, "/v1/traces", log)
+
+    def is_ready(self, path):
+        """It answers no GET: an export of no spans."""
+        empty = urllib.request.Request(self.url + path, b"", {"Content-Type": "application/x-protobuf"})
+        with contextlib.suppress(OSError), urllib.request.urlopen(empty, timeout=5) as answer:
+            return answer.status == 200
+        return False
 
 
 def ask(troupe, messages, stream):
@@ -117,13 +143,26 @@ def shoot(phoenix, trace, results):
                    check=False, timeout=120, capture_output=True)
 
 
-def serve_chat(options, phoenix, name, variables):
-    """A server whose traces go to Phoenix, and a chat with it; the usage of each turn."""
+def serve_chat(options, receiver, name, variables):
+    """A server whose traces go to Phoenix or a collector, and a chat with it; the usage of each turn."""
     results = pathlib.Path(options.results)
     with tempfile.TemporaryDirectory() as directory, \
             start_troupe(options.troupe, options.model, directory, results / f"{name}.log",
-                         ["--trace-endpoint", phoenix.url], variables) as troupe:
+                         ["--trace-endpoint", receiver.url], variables) as troupe:
         return chat(troupe)
+
+
+def check_collected(options, phoenix, seen, name, variables):
+    """A chat whose traces go through a collector shows in Phoenix as one that does not; all spans by then."""
+    results = pathlib.Path(options.results)
+    program = next(pathlib.Path(options.venv).glob("lib/python*/site-packages/rotel/rotel-agent"))
+    with tempfile.TemporaryDirectory() as directory, \
+            Collector(str(program), phoenix.grpc_port, directory, results / f"collector-{name}.log") as collector:
+        usages = serve_chat(options, collector, f"troupe-{name}", variables)
+        spans = wait_for_spans(phoenix, len(seen) + len(usages) * (1 + len(PHASES)))
+    known = {span["context"]["span_id"] for span in seen}
+    print(f"-- through a collector, {name}", flush=True)
+    return check_spans([span for span in spans if span["context"]["span_id"] not in known], usages), spans
 
 
 def check_content(spans):
@@ -153,9 +192,12 @@ def main():
         good &= check(not any(turn in json.dumps(spans) for turn in TURNS), "nothing that was asked is in a span")
         if spans:
             shoot(phoenix, spans[0]["context"]["trace_id"], results)
+        for name, variables in COLLECTED.items():
+            is_same, spans = check_collected(options, phoenix, spans, name, variables)
+            good &= is_same
         serve_chat(options, phoenix, "troupe-captured",
                    {"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "span_only"})
-        good &= check_content(wait_for_spans(phoenix, 2 * num_spans))
+        good &= check_content(wait_for_spans(phoenix, len(spans) + num_spans))
     return 0 if good else 1
 
 

@@ -60,9 +60,12 @@ class Server:
                 found += map(int, (task / "children").read_text().split())
         return found
 
+    def is_ready(self, path):
+        return answers(self.url + path)
+
     def wait_until_ready(self, path, seconds):
         deadline = time.monotonic() + seconds
-        while not answers(self.url + path):
+        while not self.is_ready(path):
             if self.process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"{self.process.args[0]} was not ready within {seconds} s:\n{self.logged()[-2000:]}")
             time.sleep(0.2)
