@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # troupe with its demo model, as the user troupe:
-#   docker build -t troupe .
+#   docker build -t troupe .          (DOCKER_BUILDKIT=1 before it with Docker older than 23, as Debian 12's)
 #   docker run --rm -p 127.0.0.1:8000:8000 -v troupe-state:/var/lib/troupe troupe --api-key KEY
 # Another model: -v /srv/models/mine:/model:ro … --model /model. Without a key, see "Containers" in docs/configuration.md.
 FROM debian:12-slim AS build
