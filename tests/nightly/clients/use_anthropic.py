@@ -90,7 +90,7 @@ def errors(check, client, url):
             ({"extra_body": {"temperature": 9}}, anthropic.BadRequestError, "temperature"),
             ({"messages": []}, anthropic.BadRequestError, "messages"),
             ({"messages": [{"role": "user", "content": "word " * 9000}]}, anthropic.BadRequestError, "2048"),
-            ({"tools": [{"type": "web_search_20250305", "name": "search"}]}, anthropic.BadRequestError, "tools[0]")]:
+            ({"tools": [{"type": "bash_20250124", "name": "bash"}]}, anthropic.BadRequestError, "tools[0]")]:
         with check.refused(kind, what):
             client.messages.create(**{"model": MODEL, "max_tokens": 20, "messages": QUESTION, **wrong})
     with check.refused(anthropic.BadRequestError, "max_tokens"):

@@ -162,15 +162,10 @@ def spends_its_rate(check, api):
         api.check_shape(check, error, 429, "rate_limit_error")
 
 
-def children(process):
-    tasks = pathlib.Path(f"/proc/{process.pid}/task").iterdir()
-    return [int(pid) for task in tasks for pid in (task / "children").read_text(encoding="ascii").split()]
-
-
 def loses_workers(check, api, troupe):
     """Workers die as long as one answer is streamed: it ends with an error that the client raises."""
     def kill_workers():
-        for pid in children(troupe.process):
+        for pid in troupe.children():
             os.kill(pid, signal.SIGKILL)
 
     try:

@@ -98,7 +98,8 @@ class ChatPage:
 
     def give_result(self, name, text):
         self.page.get_by_label(f"Result of {name}").last.fill(text)
-        self.page.keyboard.press("Enter")
+        with self.page.expect_request(lambda request: request.method == "POST"):
+            self.page.keyboard.press("Enter")
         return self.wait_for_end()
 
     def regenerate(self):
