@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each refusal has the status, the class and the shape that official clients expect."""
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -166,7 +167,8 @@ def loses_workers(check, api, troupe):
     """Workers die as long as one answer is streamed: it ends with an error that the client raises."""
     def kill_workers():
         for pid in troupe.children():
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it has just been ended
+                os.kill(pid, signal.SIGKILL)
 
     try:
         api.read_stream(kill_workers)

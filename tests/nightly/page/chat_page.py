@@ -97,7 +97,9 @@ class ChatPage:
         self.page.get_by_role("button", name="Done").click()
 
     def give_result(self, name, text):
-        self.page.get_by_label(f"Result of {name}").last.fill(text)
+        """The same for each call of the last answer, which may have several."""
+        for box in self.page.get_by_label(f"Result of {name}").all():
+            box.fill(text)
         with self.page.expect_request(lambda request: request.method == "POST"):
             self.page.keyboard.press("Enter")
         return self.wait_for_end()
