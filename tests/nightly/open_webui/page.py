@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Open WebUI's page, used as a person uses it: typing, clicking, reading."""
+import re
 import time
 
 from playwright.sync_api import TimeoutError
@@ -13,7 +14,18 @@ class ChatPage:
         self.results = results
         self.num_shots = 0
 
+    @classmethod
+    def signed_in(cls, browser, url, token, results):
+        """A browser of its own for somebody who has signed in before."""
+        results.mkdir(exist_ok=True)
+        context = browser.new_context(viewport={"width": 1280, "height": 1000})
+        context.add_init_script(f"localStorage.setItem('token', '{token}')")
+        chat = cls(context.new_page(), results)
+        chat.open(url)
+        return chat
+
     def open(self, url):
+        self.url = url
         self.page.goto(url)
         self.page.wait_for_selector("#chat-input", timeout=120_000)
         self.dismiss_notes()
@@ -95,3 +107,42 @@ class ChatPage:
         self.page.get_by_role("link", name="New Chat").first.click()
         self.page.wait_for_function("document.querySelectorAll('.chat-assistant').length === 0")
         self.page.wait_for_selector("#chat-input")
+
+    def begin_chat_with(self, model):
+        """Another chat, with a model that is named in the address as links to Open WebUI do."""
+        self.page.goto(f"{self.url}/?model={model}")
+        self.page.get_by_text(model, exact=True).first.wait_for()
+        self.page.wait_for_selector("#chat-input")
+
+    def attach(self, path):
+        """A file for the next message; it has been read and embedded when its chip no longer turns."""
+        with self.page.expect_response(lambda answer: "/api/v1/files/" in answer.url and answer.request.method == "POST"):
+            self.page.locator("input[type=file][multiple]").first.set_input_files(path)
+        self.page.get_by_text(path.name).wait_for()
+
+    def wait_until(self, is_so):
+        """Whether it came to be in time."""
+        deadline = time.monotonic() + ANSWER_SECONDS
+        while not is_so() and time.monotonic() < deadline:
+            self.page.wait_for_timeout(200)
+        return is_so()
+
+    def title(self):
+        """Of the chat, which the browser's tab shows."""
+        return self.page.title().removesuffix(" / Open WebUI")
+
+    def wait_for_title(self):
+        return self.wait_until(lambda: self.title() not in ("New Chat", "Open WebUI"))
+
+    def follow_up_buttons(self):
+        return self.page.get_by_role("button", name=re.compile("^Follow up: "))
+
+    def wait_for_follow_ups(self):
+        self.wait_until(lambda: self.follow_up_buttons().count() > 0)
+        return [button.inner_text().strip() for button in self.follow_up_buttons().all()]
+
+    def choose_follow_up(self, number):
+        """The answer to it."""
+        next_answer = len(self.answers()) + 1
+        self.follow_up_buttons().nth(number).click()
+        return self.wait_for_answer(next_answer)

@@ -109,21 +109,22 @@ class Server:
         self.stop()
 
 
-def start_troupe(program, model, directory, log, flags=(), environment=None):
+def start_troupe(program, model, directory, log, flags=(), environment=None, memory="512MiB"):
     port = free_port()
     return Server([program, "serve", "--model", model, "--model-name", "troupe-demo", "--port", str(port),
-                   "--memory", "512MiB", "--store-directory", str(directory), "--log-level", "debug", *flags],
+                   "--memory", memory, "--store-directory", str(directory), "--log-level", "debug", *flags],
                   port, "/ready", log, environment)
 
 
-def start_open_webui(venv, troupe, directory, log):
-    """As it comes, without accounts and without the network."""
+def start_open_webui(venv, troupe, directory, log, changed=None):
+    """As it comes, without the network, and without accounts unless `changed`, of its variables, says otherwise."""
     port = free_port()
     environment = {
         "DATA_DIR": str(directory), "WEBUI_AUTH": "False", "WEBUI_SECRET_KEY": "nightly", "OFFLINE_MODE": "true",
         "HF_HUB_OFFLINE": "1", "ENABLE_OLLAMA_API": "False", "OPENAI_API_BASE_URL": troupe.url + "/v1",
-        "OPENAI_API_KEY": "none", "RAG_EMBEDDING_ENGINE": "openai", "ENABLE_VERSION_UPDATE_CHECK": "False",
-        "SCARF_NO_ANALYTICS": "true", "DO_NOT_TRACK": "true", "ANONYMIZED_TELEMETRY": "false",
+        "OPENAI_API_KEY": "none", "RAG_EMBEDDING_ENGINE": "openai", "RAG_OPENAI_API_BASE_URL": troupe.url + "/v1",
+        "RAG_OPENAI_API_KEY": "none", "ENABLE_VERSION_UPDATE_CHECK": "False",
+        "SCARF_NO_ANALYTICS": "true", "DO_NOT_TRACK": "true", "ANONYMIZED_TELEMETRY": "false", **(changed or {}),
     }
     return Server([f"{venv}/bin/open-webui", "serve", "--host", "127.0.0.1", "--port", str(port)], port, "/health",
                   log, environment, seconds=600)
