@@ -100,6 +100,7 @@ ModelConfig read_decoder_config(const std::string& architecture, const ConfigFie
   config.tied_embeddings = fields.flag("tie_word_embeddings", rules.ties_embeddings);
   config.attention_bias = fields.flag("attention_bias", rules.attention_bias);
   config.mlp_bias = fields.flag("mlp_bias", false);
+  (void)fields.count("sliding_window", kMaxContext);  // refused where it is none, also if no layer slides
   config.weight_type = fields.weight_type();
   std::vector<std::int32_t> bos;
   read_tokens(fields, "bos_token_id", config.vocabulary_size, bos);

@@ -120,6 +120,12 @@ TEST_CASE("model config: Qwen2 always has biases, but none behind attention, and
   const auto sliding = load(document);
   CHECK(sliding.sliding_window == 64);
   CHECK(sliding.is_sliding == std::vector<bool>{false, false, false, true, true});
+  document["max_window_layers"] = 0;
+  document["layer_types"] = json::array();
+  for (int layer = 0; layer < 5; ++layer) document["layer_types"].push_back("full_attention");
+  CHECK(load(document).is_sliding == std::vector<bool>(5, false));  // a list makes the other field unread
+  CHECK_THROWS_WITH_AS(load(with("sliding_window", -1)), doctest::Contains("sliding_window is -1"),
+                       std::runtime_error);
 }
 
 TEST_CASE("model config: without generation_config.json nothing is recommended") {
