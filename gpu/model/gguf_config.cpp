@@ -130,6 +130,9 @@ void refuse_unsupported(const GgufFile& file, const ArchitectureKeys& keys, cons
     file.refuse(keys.key("rope.dimension_count") + " other than the heads' " + std::to_string(head_dim) +
                 " is not supported");
   }
+  // A model that embeds texts has the architecture's name of one that answers.
+  if (!keys.flag("attention.causal").value_or(true))
+    file.refuse(keys.key("attention.causal") + " false is not supported");
   if (family.gguf->window == nullptr && keys.count("attention.sliding_window").value_or(0) > 0)
     file.refuse(keys.key("attention.sliding_window") + " is not supported");
 }

@@ -67,7 +67,7 @@ struct GemmaConfig {
   bool lacks_one = true;                  // the files' norm weights are less by 1 than what is multiplied
 };
 
-// Configuration that only GPT-2, GPT-NeoX, OPT and GPT-J have.
+// Configuration that only GPT-2, GPT-NeoX, OPT, GPT-J and Phi-1 to 2 have.
 struct GptConfig {
   Activation activation = Activation::kGelu;
   bool is_parallel = false;          // attention and feed-forward of a layer read the same x

@@ -388,9 +388,9 @@ std::vector<WeightView> find_sources(const WeightStore& store, const WeightSpec&
     views.push_back(store.find(has_prefix ? spec.other_prefix + source : source));
     auto& shape = views.back().shape;
     if (spec.order == FileOrder::kTransposed && shape.size() == 2) std::swap(shape[0], shape[1]);
-    if (is_vector && shape.size() == 2 && shape[0] == 1) shape.erase(shape.begin());     // Marian's bias
-    if (is_vector && shape.size() == 3 && shape[1] == 1) shape = {shape[0] * shape[2]};  // LFM2's convolution
-    if (is_vector && shape.size() == 2 && store.is_gguf()) shape = {shape[0] * shape[1]};  // in a GGUF file
+    if (is_vector && shape.size() == 2 && shape[0] == 1) shape.erase(shape.begin());  // Marian's bias
+    if (spec.row_width != 0 && shape.size() == 3 && shape[1] == 1) shape.erase(shape.begin() + 1);
+    if (spec.row_width != 0 && shape.size() == 2 && shape[1] == spec.row_width) shape = {shape[0] * shape[1]};
     views.back().order = spec.order;
     views.back().head_dim = spec.head_dim;
     views.back().alternates = spec.alternates;

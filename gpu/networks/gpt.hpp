@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPT-2, OPT, GPT-NeoX (Pythia) and GPT-J: layer norms with biases, a feed-forward of one activation, no
-// gate. GPT-2 and OPT add a table of positions to their embeddings; GPT-NeoX and GPT-J rotate part of a head,
-// and may let attention and feed-forward of a layer read the same x, GPT-J the same norm of it.
+// GPT-2, OPT, GPT-NeoX (Pythia), GPT-J and Phi-1 to 2: layer norms with biases, a feed-forward of one
+// activation, no gate. GPT-2 and OPT add a table of positions to their embeddings; the others rotate part of
+// a head, and may let attention and feed-forward of a layer read the same x, GPT-J and Phi the same norm of
+// it.
 #pragma once
 
 #include <cstdint>

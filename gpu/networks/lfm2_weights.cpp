@@ -20,7 +20,11 @@ std::vector<WeightSpec> Lfm2Network::weights() const {
     list.add_vector(prefix + "operator_norm", {prefix + "operator_norm.weight"}, hidden);
     if (config_.lfm2->is_convolution[layer]) {
       list.add_matrix(prefix + "conv_in", {prefix + "conv.in_proj.weight"}, 3 * hidden, hidden);
-      list.add_vector(prefix + "conv", {prefix + "conv.conv.weight"}, hidden * config_.lfm2->num_taps);
+      list.add({.name = prefix + "conv",
+                .sources = {prefix + "conv.conv.weight"},
+                .rows = 1,
+                .columns = hidden * config_.lfm2->num_taps,
+                .row_width = config_.lfm2->num_taps});
       list.add_matrix(prefix + "conv_out", {prefix + "conv.out_proj.weight"}, hidden, hidden);
     } else {
       list.add_projection(prefix + "qkv", {attention + "q_proj", attention + "k_proj", attention + "v_proj"},

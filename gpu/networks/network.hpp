@@ -50,7 +50,10 @@ struct WeightSpec {
   // lie in pairs (i, i + paired_rows / 2). 0: as order says.
   std::uint32_t paired_rows = 0;
   std::uint32_t head_dim = 0;  // rows of a head, for kHeadByHead and paired_rows
-  bool alternates = false;     // in a source's file, rows of its first half and of its second take turns
+  // A vector of rows of so many, one behind the other, which files may have as a matrix: LFM2's taps of a
+  // channel. 0: a vector in the files, too.
+  std::uint32_t row_width = 0;
+  bool alternates = false;  // in a source's file, rows of its first half and of its second take turns
 
   bool is_vector() const { return rows == 1 && !is_table && !is_matrix; }
 };

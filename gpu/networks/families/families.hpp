@@ -16,7 +16,7 @@ const GgufFamily* find_gguf(std::string_view name);
 // The name "llama" stands for Llama, and for Mixtral where there are experts; Mistral is read as Llama.
 const Family* find_gguf_family(std::string_view name, bool has_experts);
 
-// "LlamaForCausalLM, … and AlbertForSequenceClassification", and "llama, … and qwen3".
+// "LlamaForCausalLM, … and AlbertForSequenceClassification", and "llama, … and lfm2".
 std::string known_architectures();
 std::string known_gguf_architectures();
 

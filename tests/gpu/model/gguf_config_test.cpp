@@ -206,6 +206,8 @@ TEST_CASE("gguf config: what is not supported or makes no sense is refused by it
       {"llama.expert_gating_func is 2, expected 1 or 3",
        [](GgufWriter& w) { w.add("llama.expert_gating_func", 2); }},
       {"sliding_window", [](GgufWriter& w) { w.add("llama.attention.sliding_window", 4096); }},
+      {"llama.attention.causal false is not supported",
+       [](GgufWriter& w) { w.add_bool("llama.attention.causal", false); }},
       {"factor is 0.0, expected a number from 1",
        [](GgufWriter& w) { w.add_text("llama.rope.scaling.type", "yarn"); }},
       {"rope_freqs.weight is not 8 numbers",

@@ -185,6 +185,22 @@ TEST_CASE("weights: halves of which rows take turns are of one size") {
                        std::runtime_error);
 }
 
+TEST_CASE("weights: only a vector of rows may be a matrix in the files, of rows that are as wide") {
+  const TemporaryDirectory directory;
+  directory.write("model.safetensors", file_of({{"three", "F32", {4, 1, 3}},
+                                                {"two", "F32", {4, 3}},
+                                                {"turned", "F32", {3, 4}},
+                                                {"norm", "F32", {2, 6}}}));
+  const WeightStore store(directory.path());
+  const auto spec = [](const char* source, std::uint32_t row_width) {
+    return WeightSpec{.name = "w", .sources = {source}, .rows = 1, .columns = 12, .row_width = row_width};
+  };
+  for (const char* source : {"two", "three"}) CHECK_NOTHROW(find_sources(store, spec(source, 3)));
+  for (const auto& refused : {spec("turned", 3), spec("norm", 0), spec("two", 0), spec("three", 0)})
+    CHECK_THROWS_WITH_AS(find_sources(store, refused), doctest::Contains("does not fit the configuration"),
+                         std::runtime_error);
+}
+
 TEST_CASE("weights: experts have as many rows each") {
   const TemporaryDirectory directory;
   directory.write("model.safetensors", file_of({{"short", "F32", {2, 2}},

@@ -15,7 +15,7 @@ namespace {
 
 typedef std::int8_t VecB __attribute__((vector_size(kLanes * 4)));
 
-// Rows of a tile whose sums, those of a block and those of all, stay in registers.
+// Rows of a tile: with AVX-512 as many as have all sums, those of a block and those of all, in registers.
 #if defined(__AVX512VNNI__)
 constexpr int kMaxQ8Rows = 7;
 #elif defined(__AVX512F__)
