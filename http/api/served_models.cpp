@@ -99,6 +99,12 @@ ApiError ServedModels::unfit(const std::string& why, ModelTask wanted) const {
   return {.kind = ApiErrorKind::kInvalidRequest, .message = why + rest, .field = "model"};
 }
 
+ServedModels ServedModels::hearing_lengths() const {
+  ServedModels hearing = *this;
+  for (ServedModelInfo& model : hearing.models_) model.hears_lengths = true;
+  return hearing;
+}
+
 std::string ServedModels::names() const { return list_names(models_, std::nullopt); }
 
 ModelIndex read_model(FieldReader& fields, const ServedModels& models, std::optional<ModelTask> task) {

@@ -32,6 +32,10 @@ class ServedModels {
   std::variant<ModelIndex, ApiError> choose(const std::optional<std::string>& name,
                                             std::optional<ModelTask> task) const;
 
+  // The same models, all of which hear lengths that requests foretell: for requests of an earlier process,
+  // whose settings were others. A core that does not reserve by them ignores them.
+  ServedModels hearing_lengths() const;
+
   // "\"a\", \"b\"", for messages.
   std::string names() const;
 

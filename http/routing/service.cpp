@@ -467,7 +467,7 @@ void Service::divide_cache(GenerationRequest& generation, const std::string& ten
 }
 
 std::variant<ApiRequest, ApiError> Service::request_of(const InterruptedAnswer& answer) const {
-  auto parsed = parse_responses_request(answer.body, models_, options_.limits);
+  auto parsed = parse_responses_request(answer.body, models_.hearing_lengths(), options_.limits);
   auto* request = std::get_if<ApiRequest>(&parsed);
   if (request == nullptr) return parsed;
   GenerationRequest& generation = request->generation;

@@ -317,6 +317,15 @@ TEST_CASE("background: what an earlier process did not finish is taken up, or gi
   }
 }
 
+TEST_CASE("background: a length that was foretold to an earlier process is no reason to refuse the answer") {
+  const std::string body = R"({"input":"hi","background":true,"store":true,"troupe_answer_tokens":9})";
+  const InterruptedAnswer answer{.id = "resp_1", .tenant = "", .flow = "127.0.0.0", .body = body};
+  RunningServer server([&](ServerOptions& options) { options.interrupted = {answer}; });
+  REQUIRE(server.script().num_submitted() == 1);
+  CHECK(server.script().submitted(1).request.id == "resp_1");
+  CHECK(ask(server, post_request("/v1/responses", body)).status == 400);  // of this process's clients
+}
+
 TEST_CASE("resumable: a chat's stream has ids, goes on without its client, and is taken up behind one") {
   RunningServer server;
   EngineScript& script = server.script();
