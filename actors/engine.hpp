@@ -52,8 +52,10 @@ struct ServedModel {
   std::shared_ptr<const Tokenizer> tokenizer;
   std::shared_ptr<const ChatTemplate> chat_template;  // may be null
   std::uint64_t vocabulary = 0;                       // vocabulary_fingerprint() of the stored tokens
-  std::uint32_t vector_size = 0;                      // of kEmbedding
-  std::shared_ptr<const Network> network;             // null: the device needs no programs
+  // No other model has it: of the files and how they are computed. 0: not known, as nothing is kept by it.
+  std::uint64_t fingerprint = 0;
+  std::uint32_t vector_size = 0;           // of kEmbedding
+  std::shared_ptr<const Network> network;  // null: the device needs no programs
   std::vector<std::int32_t> eos_tokens;
   std::int32_t bos_token = -1;
   DataType compute_type = DataType::kF32;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/predictor.hpp"
 
-#include <array>
 #include <string>
 #include <utility>
 
@@ -19,7 +18,9 @@ PredictorActor::behavior_type make_predictor(PredictorState::Self self, Environm
   self->state.initialize(self, std::move(environment));
   return {
       [self](const ForecastLength& message) {
-        self->send(caf::actor_cast<SchedulerActor>(self->current_sender()), self->state.foresee(message));
+        LengthForecast forecast = self->state.foresee(message);
+        if (forecast.answers.empty()) return;
+        self->send(caf::actor_cast<SchedulerActor>(self->current_sender()), std::move(forecast));
       },
       [self](const LearnLength& message) { self->state.learn(message); },
   };
@@ -49,7 +50,7 @@ LengthForecast PredictorState::foresee(const ForecastLength& message) {
 void PredictorState::learn(const LearnLength& message) {
   const auto begun = self_->clock().now();
   LengthPredictor& predictor = predictors_.at(message.model);
-  predictor.learn(message.sequence, {.num_tokens = message.num_tokens, .is_whole = message.is_whole});
+  troupe::learn(predictor, message);
   report();
   note_time_since(begun);
   if (predictor.num_learnt() >= num_saved_[message.model] + kSavedEvery) save(message.model);
@@ -63,13 +64,15 @@ void PredictorState::note_time_since(std::chrono::steady_clock::time_point begun
 void PredictorState::load(ModelIndex model) {
   const auto& directory = environment_->options.store.directory;
   if (!directory) return;
-  const std::string& name = environment_->models[model].served.name;
-  const auto text = read_length_file(*directory, name);
+  const ServedModel& served = environment_->models[model].served;
+  const auto text = read_length_file(*directory, served.name);
   if (!text) return;
-  auto predictor = LengthPredictor::decode(*text, environment_->options.serving.reserved_quantile);
+  auto predictor =
+      LengthPredictor::decode(*text, environment_->options.serving.reserved_quantile, served.fingerprint);
   if (!predictor) {
-    log(LogLevel::kWarning, "what was learnt of lengths is damaged, and is learnt anew",
-        {{"model", name}, {"file", length_file_name(name)}});
+    log(LogLevel::kWarning,
+        "what was learnt of lengths is damaged, or of another model of this name, and is learnt anew",
+        {{"model", served.name}, {"file", length_file_name(served.name)}});
     return;
   }
   predictors_[model] = std::move(*predictor);
@@ -82,39 +85,56 @@ void PredictorState::save(ModelIndex model) {
   const LengthPredictor& predictor = predictors_[model];
   if (!directory || predictor.num_learnt() == num_saved_[model]) return;
   num_saved_[model] = predictor.num_learnt();
-  const std::string& name = environment_->models[model].served.name;
-  if (const auto problem = write_length_file(*directory, name, predictor.encode()))
+  const ServedModel& served = environment_->models[model].served;
+  if (const auto problem = write_length_file(*directory, served.name, predictor.encode(served.fingerprint)))
     log(LogLevel::kWarning, "what was learnt of lengths is not kept",
-        {{"model", name}, {"reason", *problem}});
+        {{"model", served.name}, {"reason", *problem}});
 }
 
 // Over all models, by the answers that each was judged by.
 void PredictorState::report() const {
-  double num_judged = 0, num_fitted = 0, num_states = 0, log_errors = 0;
-  std::array<double, LengthPredictor::kNumTenths> tenths = {};
-  std::array<double, LengthPredictor::kNumStages> losses = {};
-  for (const LengthPredictor& predictor : predictors_) {
-    const auto weight = static_cast<double>(predictor.num_judged());
-    num_judged += weight;
-    num_fitted += weight * predictor.coverage();
-    log_errors += weight * predictor.mean_log_error();
-    for (std::size_t tenth = 0; tenth < tenths.size(); ++tenth)
-      tenths[tenth] += weight * predictor.coverage(tenth);
-    num_states += static_cast<double>(predictor.num_states_learnt());
-    for (std::size_t i = 0; i < losses.size(); ++i)
-      losses[i] += weight * predictor.mean_loss(static_cast<LengthPredictor::Stage>(i));
-  }
-  if (num_judged == 0) return;
   const Metrics& metrics = environment_->metrics;
-  metrics.forecast_coverage.set(num_fitted / num_judged);
-  metrics.forecast_loss_everyone.set(losses[0] / num_judged);
-  metrics.forecast_loss_tenant.set(losses[1] / num_judged);
-  metrics.forecast_loss_beginning.set(losses[2] / num_judged);
-  metrics.forecast_loss_state.set(losses[3] / num_judged);
-  metrics.states_learnt.set(num_states);
-  metrics.forecast_log_error.set(log_errors / num_judged);
-  for (std::size_t tenth = 0; tenth < tenths.size(); ++tenth)
-    metrics.forecast_tenths.at(tenth).set(tenths[tenth] / num_judged);
+  const auto set_mean = [this](const Gauge& gauge, const auto& of) {
+    double sum = 0, num_judged = 0;
+    for (const LengthPredictor& predictor : predictors_) {
+      const auto weight = static_cast<double>(predictor.accuracy().size());
+      sum += weight * of(predictor.accuracy());
+      num_judged += weight;
+    }
+    if (num_judged > 0) gauge.set(sum / num_judged);
+  };
+  using Accuracy = const ForecastAccuracy&;
+  set_mean(metrics.forecast_coverage, [](Accuracy accuracy) { return accuracy.coverage(); });
+  set_mean(metrics.forecast_log_error, [](Accuracy accuracy) { return accuracy.mean_log_error(); });
+  set_mean(metrics.forecast_loss_constant, [](Accuracy accuracy) { return accuracy.constant_loss(); });
+  for (std::size_t tenth = 0; tenth < ForecastAccuracy::kNumTenths; ++tenth)
+    set_mean(metrics.forecast_tenths.at(tenth), [&](Accuracy accuracy) { return accuracy.coverage(tenth); });
+  for (std::size_t i = 0; i < kNumLengthStages; ++i) {
+    const auto stage = static_cast<LengthStage>(i);
+    const ForecastStageMetrics& gauges = metrics.forecast_stages.at(i);
+    set_mean(gauges.loss, [&](Accuracy accuracy) { return accuracy.mean_loss(stage); });
+    set_mean(gauges.log_error, [&](Accuracy accuracy) { return accuracy.mean_log_error(stage); });
+    set_mean(gauges.tau, [&](Accuracy accuracy) { return accuracy.tau(stage); });
+  }
+  report_states();
+}
+
+void PredictorState::report_states() const {
+  const Metrics& metrics = environment_->metrics;
+  std::uint64_t num_states = 0, num_looks_learnt = 0;
+  JudgedLooks looks;
+  for (const LengthPredictor& predictor : predictors_) {
+    num_states += predictor.num_states_learnt();
+    num_looks_learnt += predictor.num_looks_learnt();
+    looks += predictor.accuracy().looks();
+  }
+  metrics.states_learnt.set(static_cast<double>(num_states));
+  metrics.looks_learnt.set(static_cast<double>(num_looks_learnt));
+  if (looks.num == 0) return;
+  const double num = looks.num;
+  metrics.looks_coverage.set(looks.num_fitted / num);
+  metrics.looks_loss.set(looks.loss / num);
+  metrics.looks_standing_loss.set(looks.standing_loss / num);
 }
 
 }  // namespace troupe

@@ -33,6 +33,7 @@ class PredictorState {
   void load(ModelIndex model);
   void save(ModelIndex model);
   void report() const;
+  void report_states() const;
   void note_time_since(std::chrono::steady_clock::time_point begun) const;
 
   Self self_ = nullptr;

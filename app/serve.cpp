@@ -23,6 +23,7 @@
 #include "app/loading/backend_choice.hpp"
 #include "app/loading/disk_cache.hpp"
 #include "app/loading/model_facts.hpp"
+#include "app/loading/model_fingerprint.hpp"
 #include "app/loading/model_set.hpp"
 #include "app/options/command_line.hpp"
 #include "app/options/configuration_error.hpp"
@@ -298,6 +299,21 @@ void measure_encoders(std::vector<LoadedModel>& models, const StateDirectory* di
   }
 }
 
+// Where something is kept that was learnt of a model's states.
+void tell_models_apart(std::vector<LoadedModel>& models, const StateDirectory* directory) {
+  if (!directory) return;
+  for (LoadedModel& model : models) {
+    if (!model.served.has_pages() || !model.options.serving.foresees_lengths()) continue;
+    try {
+      model.served.fingerprint =
+          state_fingerprint(model.options.models.front().dir, model.computation, directory->descriptor());
+    } catch (const std::exception& error) {
+      log(LogLevel::kWarning, "lengths that were learnt of this model before are not known to be its own",
+          {{"model", model.served.name}, {"reason", error.what()}});
+    }
+  }
+}
+
 // Where nodes of any requests share batches, whose size is then ours to choose.
 void measure_cells(std::vector<LoadedModel>& models, const StateDirectory* directory) {
   for (LoadedModel& model : models)
@@ -372,6 +388,7 @@ int run_serve(const ServeCommand& command, EndingSignals& signals) {
   EngineOptions engine_settings = engine_options(models.front().options);
   engine_settings.serving.max_waiting = options.serving.max_waiting;  // of all models together, at the door
   keep_pages(models, state_directory.get(), engine_settings.cache);
+  tell_models_apart(models, state_directory.get());
   measure_encoders(models, state_directory.get());
   measure_cells(models, state_directory.get());
   engine_settings.store.directory = state_directory;

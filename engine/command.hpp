@@ -63,24 +63,32 @@ struct DeathsForgiven {  // a request was to blame, and is set apart
 };
 
 // to the predictor; LengthForecast comes of it, some time or never. A sequence may be asked
-// about again while it waits, as more is known of others, and at the end of its prefill.
+// about again while it waits, as more is known of others, at the end of its prefill, and every 32
+// tokens of its answer.
 struct ForecastLength {
   struct Question {
     SequenceId sequence = 0;
     std::uint32_t max_tokens = 0;  // of the answer
     std::shared_ptr<const AdmissionTicket> ticket;
-    // At the end of its prefill: the network's state at the prompt's last token. Else null.
+    // Once it runs: the network's state at its last token, which is the prompt's last one or that of its
+    // num_generated. Else null.
     std::shared_ptr<const std::vector<float>> state = {};
+    std::uint32_t num_generated = 0;
   };
   ModelIndex model = 0;
   std::vector<Question> questions;
 };
 // to the predictor: an answer that it was asked about is over
 struct LearnLength {
+  struct Running {
+    SequenceId sequence = 0;
+    std::uint32_t num_tokens = 0;  // of its answer, so far
+  };
   SequenceId sequence = 0;
   ModelIndex model = 0;
   std::uint32_t num_tokens = 0;
-  bool is_whole = false;  // it ended by itself; else it would have become longer
+  bool is_whole = false;              // it ended by itself; else it would have become longer
+  std::vector<Running> running = {};  // others that go on; not said each time
 };
 
 // to the scheduler: TimerFired comes of it then, or a little later

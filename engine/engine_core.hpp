@@ -68,6 +68,8 @@ class EngineCore {
   // A forecast that is not there by then counts as none. Until then, a sequence joins
   // others if there is room for all that it may have.
   static constexpr std::chrono::nanoseconds kLongestForecastWait{5'000'000};
+  // The tokens of an answer from one look at its state to the next, where its reservation follows it.
+  static constexpr std::uint32_t kTokensBetweenLooks = 32;
 
   explicit EngineCore(CoreOptions options);
 
@@ -164,6 +166,17 @@ class EngineCore {
     std::uint64_t num_pages = 0;
     std::vector<Commitments> scenarios;
   };
+  // Rows of a batch's states, taken in the order of its slices; none: its device handed out none.
+  struct StatesLeft {
+    std::span<const float> numbers;
+    std::size_t width = 0;
+
+    std::span<const float> take() {
+      const auto state = numbers.first(width);
+      numbers = numbers.subspan(width);
+      return state;
+    }
+  };
   // Results of the slices of one step.
   struct SliceResults;
   using Participants = std::pmr::vector<SequenceIndex>;  // in the next batch, by arrival
@@ -242,11 +255,11 @@ class EngineCore {
   void foresee(SequenceIndex index);
   void foresee_again();
   static ForecastLength::Question question_of(const Sequence& sequence);
-  void take(Sequence& sequence, const LengthForecast::Answer& answer);
+  bool take(Sequence& sequence, const LengthForecast::Answer& answer);
   bool wants_state(const Sequence& sequence, const SequenceStep& step, const Worker& worker) const;
-  void ask_with_state(const Sequence& sequence, const BatchResult& result, std::size_t place,
-                      std::size_t num_states);
-  void refine(Sequence& sequence, std::uint32_t reserved_tokens);
+  void ask_with_state(const Sequence& sequence, std::span<const float> state,
+                      std::optional<std::size_t>& place);
+  bool refine(Sequence& sequence, const LengthForecast::Answer& answer);
   std::uint64_t work_of(const Sequence& sequence) const;
   bool is_forecast_awaited(const Sequence& sequence) const;
   std::uint32_t expected_answer(const Sequence& sequence, std::uint32_t scenario) const;
@@ -257,6 +270,7 @@ class EngineCore {
   void limit_look_ahead(PageDemand& demand) const;
   void settle_overrun(SequenceIndex index);
   void learn_length(const Sequence& sequence);
+  std::vector<LearnLength::Running> running_but(SequenceId ended) const;
 
   // engine_core_iteration.cpp: what happens in every iteration
   void advance();

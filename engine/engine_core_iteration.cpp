@@ -278,14 +278,16 @@ void EngineCore::absorb(WorkerId id, const Flight& flight, const BatchResult& re
   }
   bool has_committed = false;
   std::vector<FlightEntry> nearing;  // the ends of their reservations
-  std::size_t next_slice = 0, next_state = 0;
-  const std::size_t num_states = result.states.empty() ? 0 : flight.num_wanted_states();
+  std::size_t next_slice = 0;
+  const std::size_t num_states = std::max<std::size_t>(1, flight.num_wanted_states());
+  StatesLeft states{.numbers = result.states, .width = result.states.size() / num_states};
+  std::optional<std::size_t> asked;  // with the states: the command of all
   for (std::size_t i = 0; i < flight.entries.size(); ++i) {
     const FlightEntry& entry = flight.entries[i];
     if (i + kAhead < flight.entries.size()) prefetch(sequences_[flight.entries[i + kAhead].sequence]);
     const SliceResults slices{.result = result, .first = next_slice, .count = num_slices(entry.step)};
     next_slice += slices.count;
-    const std::size_t state = entry.wants_state ? next_state++ : 0;
+    const auto state = entry.wants_state ? states.take() : std::span<const float>();
     Sequence* sequence = find_run(entry.sequence, entry.run);
     if (!sequence) {  // it ended, or lost its pages, meanwhile
       drop_departed(entry.lease);
@@ -305,7 +307,7 @@ void EngineCore::absorb(WorkerId id, const Flight& flight, const BatchResult& re
     if (!suspects_.is_empty())
       suspects_.computed(entry.id, entry.step.context_length + entry.step.num_tokens);
     has_committed = commit_pages(*sequence, entry.step) || has_committed;
-    if (entry.wants_state && num_states > 0) ask_with_state(*sequence, result, state, num_states);
+    if (!state.empty()) ask_with_state(*sequence, state, asked);
     if (entry.step.scores) {
       absorb_scores(entry.sequence, slices);
     } else if (entry.step.sample && absorb_token(entry.sequence, slices)) {

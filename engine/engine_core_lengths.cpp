@@ -13,6 +13,7 @@ namespace {
 // at all of them, each of which must fit (Past-Future scheduling draws five).
 constexpr std::uint32_t kNumScenarios = 3;
 constexpr std::uint64_t kAnswersToForeseeAgain = 16;
+constexpr std::uint64_t kFirstAnswers = 16;  // with each, those that run are told of
 
 }  // namespace
 
@@ -35,55 +36,77 @@ ForecastLength::Question EngineCore::question_of(const Sequence& sequence) {
 
 void EngineCore::take(const LengthForecast& event) {
   if (!options_.serving.foresees_lengths()) return;
+  bool has_changed = false;
   for (const LengthForecast::Answer& answer : event.answers)
-    if (const auto index = index_of(answer.sequence)) take(sequences_[*index], answer);
+    if (const auto index = index_of(answer.sequence)) has_changed |= take(sequences_[*index], answer);
+  if (!has_changed) return;
   for (Worker& worker : workers_) worker.is_admission_blocked = false;
   advance();
 }
 
-// Once it runs, its reservation is the first one, and doubled where that was too little.
-void EngineCore::take(Sequence& sequence, const LengthForecast::Answer& answer) {
-  if (answer.is_refined) return refine(sequence, answer.reserved_tokens);
+// Once it runs, its reservation is the first one, doubled where that was too little, until its state says
+// more. False: nothing has changed.
+bool EngineCore::take(Sequence& sequence, const LengthForecast::Answer& answer) {
+  if (answer.is_refined) return refine(sequence, answer);
   ForeseenLength& length = sequence.length;
   const bool is_first = std::exchange(length.is_awaited, false);
-  if (!is_first && sequence.has_started) return;
+  if (!is_first && sequence.has_started) return false;
   length.likely = answer.likely_tokens;
   flows_.set_work(sequence.flow, sequence.arrival, work_of(sequence));
   const bool is_reserved = options_.serving.reservation == ReservationPolicy::kPredicted;
   if (is_reserved)
     sequence.reserve(std::max(answer.reserved_tokens, sequence.num_generated() + 1), pages_.page_size());
-  if (!is_first) return;
+  if (!is_first) return true;
   emit(sequence.id, ReservationChanged{.cause = ReservationChanged::Cause::kForecast,
                                        .num_tokens = is_reserved ? length.reserved : length.likely,
                                        .time = now_});
+  return true;
 }
 
-// Of the step that draws an answer's first token.
+// Of the step that draws an answer's first token, and of those that follow on each kTokensBetweenLooks.
 bool EngineCore::wants_state(const Sequence& sequence, const SequenceStep& step, const Worker& worker) const {
-  return worker.device.hands_out_states && step.sample && !step.scores && !sequence.is_only_scored &&
-         sequence.num_generated() == 0 && sequence.progress.num_pending() == 0 &&
-         options_.serving.foresees_lengths();
+  if (!worker.device.hands_out_states || !step.sample || step.scores || sequence.is_only_scored) return false;
+  const std::uint32_t num_drawn = sequence.num_generated() + sequence.progress.num_pending();
+  if (num_drawn == 0) return options_.serving.foresees_lengths();
+  return num_drawn % kTokensBetweenLooks == 0 &&
+         options_.serving.reservation == ReservationPolicy::kPredicted;
 }
 
-// Nothing waits for what comes of it. place: of its state among the batch's num_states.
-void EngineCore::ask_with_state(const Sequence& sequence, const BatchResult& result, std::size_t place,
-                                std::size_t num_states) {
-  const std::size_t width = result.states.size() / num_states;
-  const auto first = result.states.begin() + static_cast<std::ptrdiff_t>(place * width);
+// Nothing waits for what comes of it. place: of the batch's command among all; none yet: one is made.
+void EngineCore::ask_with_state(const Sequence& sequence, std::span<const float> state,
+                                std::optional<std::size_t>& place) {
   auto question = question_of(sequence);
-  question.state =
-      std::make_shared<const std::vector<float>>(first, first + static_cast<std::ptrdiff_t>(width));
-  out_->push_back(ForecastLength{.questions = {std::move(question)}});
+  question.state = std::make_shared<const std::vector<float>>(state.begin(), state.end());
+  question.num_generated = sequence.num_generated() - 1;  // without the token that is drawn of it
+  if (!place) {
+    place = out_->size();
+    out_->push_back(ForecastLength{});
+  }
+  std::get<ForecastLength>((*out_)[*place]).questions.push_back(std::move(question));
 }
 
-// Memory that is set aside only grows by it: others have joined beside it, and the order is past.
-void EngineCore::refine(Sequence& sequence, std::uint32_t reserved_tokens) {
-  if (options_.serving.reservation != ReservationPolicy::kPredicted) return;
-  if (reserved_tokens <= std::max(sequence.length.reserved, sequence.num_generated())) return;
-  sequence.reserve(reserved_tokens, pages_.page_size());
-  emit(sequence.id, ReservationChanged{.cause = ReservationChanged::Cause::kRefined,
-                                       .num_tokens = sequence.length.reserved,
-                                       .time = now_});
+// At the end of its prefill memory that is set aside only grows: others have joined beside it, and the order
+// is past. A running answer's shrinks, too, for those that wait.
+bool EngineCore::refine(Sequence& sequence, const LengthForecast::Answer& answer) {
+  if (options_.serving.reservation != ReservationPolicy::kPredicted) return false;
+  const std::uint32_t page_size = pages_.page_size(), before = sequence.length.reserved;
+  std::uint32_t reserved = answer.reserved_tokens;
+  if (answer.num_generated == 0) {
+    if (reserved <= std::max(before, sequence.num_generated())) return false;
+  } else {
+    // Its end is not near before the next look.
+    reserved = std::max(reserved, sequence.num_generated() + page_size + kTokensBetweenLooks);
+    reserved = std::min(reserved, sequence.length.max_tokens);
+    const bool is_little = reserved <= before && before - reserved < std::max(page_size, before / 8);
+    if (is_little) return false;
+  }
+  sequence.reserve(reserved, page_size);
+  emit(sequence.id,
+       ReservationChanged{.cause = sequence.length.reserved < before ? ReservationChanged::Cause::kShrunk
+                                                                     : ReservationChanged::Cause::kRefined,
+                          .num_tokens = sequence.length.reserved,
+                          .time = now_});
+  return true;
 }
 
 // Of those that wait, as more answers have ended since.
@@ -222,9 +245,24 @@ void EngineCore::learn_length(const Sequence& sequence) {
   const bool asks_history = policy == ReservationPolicy::kHistory || policy == ReservationPolicy::kPredicted;
   if (asks_history && sequence.num_generated() > 0) history_.add(sequence.num_generated());
   if (!options_.serving.foresees_lengths()) return;
-  out_->push_back(LearnLength{
-      .sequence = sequence.id, .num_tokens = sequence.num_generated(), .is_whole = sequence.length.is_whole});
-  if (++num_learnt_ % kAnswersToForeseeAgain == 0) foresee_again();
+  num_learnt_ += 1;
+  LearnLength command{
+      .sequence = sequence.id, .num_tokens = sequence.num_generated(), .is_whole = sequence.length.is_whole};
+  const bool is_time = num_learnt_ % kAnswersToForeseeAgain == 0;
+  if (is_time || num_learnt_ <= kFirstAnswers) command.running = running_but(sequence.id);
+  out_->push_back(std::move(command));
+  if (is_time) foresee_again();
+}
+
+std::vector<LearnLength::Running> EngineCore::running_but(SequenceId ended) const {
+  std::vector<LearnLength::Running> running;
+  for (const Worker& worker : workers_)
+    for (const SequenceIndex index : worker.running) {
+      const Sequence& sequence = sequences_[index];
+      if (sequence.id != ended && sequence.num_generated() > 0)
+        running.push_back({.sequence = sequence.id, .num_tokens = sequence.num_generated()});
+    }
+  return running;
 }
 
 }  // namespace troupe

@@ -47,7 +47,8 @@ struct LengthForecast {
     SequenceId sequence = 0;
     std::uint32_t reserved_tokens = 0;  // to be set aside for its answer
     std::uint32_t likely_tokens = 0;    // of the answer: half are longer
-    bool is_refined = false;            // by the state at the end of its prefill
+    bool is_refined = false;            // by its state, at the end of its prefill or later
+    std::uint32_t num_generated = 0;    // tokens that it had then
   };
   std::vector<Answer> answers;
 };

@@ -8,11 +8,15 @@ LengthForecast answer(LengthPredictor& predictor, const ForecastLength& command)
   forecast.answers.reserve(command.questions.size());
   for (const ForecastLength::Question& question : command.questions) {
     if (question.state) {
-      if (const auto guess = predictor.refine(question.sequence, *question.state))
+      const auto guess = question.num_generated == 0
+                             ? predictor.refine(question.sequence, *question.state)
+                             : predictor.look(question.sequence, *question.state, question.num_generated);
+      if (guess)
         forecast.answers.push_back({.sequence = question.sequence,
                                     .reserved_tokens = guess->reserved,
                                     .likely_tokens = guess->likely,
-                                    .is_refined = true});
+                                    .is_refined = true,
+                                    .num_generated = question.num_generated});
       continue;
     }
     const LengthGuess guess = predictor.foresee(question.sequence, {.tenant = question.ticket->flow,
@@ -22,6 +26,12 @@ LengthForecast answer(LengthPredictor& predictor, const ForecastLength& command)
         {.sequence = question.sequence, .reserved_tokens = guess.reserved, .likely_tokens = guess.likely});
   }
   return forecast;
+}
+
+void learn(LengthPredictor& predictor, const LearnLength& command) {
+  predictor.learn(command.sequence, {.num_tokens = command.num_tokens, .is_whole = command.is_whole});
+  for (const LearnLength::Running& running : command.running)
+    predictor.note_running(running.sequence, running.num_tokens);
 }
 
 }  // namespace troupe

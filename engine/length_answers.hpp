@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The core's questions about lengths, put to a predictor: by its actor, and by a
-// simulated server.
+// The core's questions about lengths, put to a predictor, and its reports of them: by its actor, and
+// by a simulated server.
 #pragma once
 
 #include "engine/command.hpp"
@@ -9,6 +9,8 @@
 
 namespace troupe {
 
+// No answers: nothing is to be changed.
 LengthForecast answer(LengthPredictor& predictor, const ForecastLength& command);
+void learn(LengthPredictor& predictor, const LearnLength& command);
 
 }  // namespace troupe

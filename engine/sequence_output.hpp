@@ -63,7 +63,8 @@ struct SequenceStopped {
 struct ReservationChanged {
   enum class Cause : std::uint8_t {
     kForecast,
-    kRefined,  // the end of its prefill foretold a longer answer
+    kRefined,  // its state foretold a longer answer, at the end of its prefill or later
+    kShrunk,   // so, too, a shorter one, while it ran
     kGrown,    // it neared its end, and there was room
     kGaveWay,  // so, too, and there was none: SequenceStopped follows
   };

@@ -28,6 +28,7 @@ void SchedulerReports::count(const ReservationChanged& changed) {
   switch (changed.cause) {
     case ReservationChanged::Cause::kForecast: return metrics.lengths_forecast.add();
     case ReservationChanged::Cause::kRefined: return metrics.reservations_refined.add();
+    case ReservationChanged::Cause::kShrunk: return metrics.reservations_shrunk.add();
     case ReservationChanged::Cause::kGrown: return metrics.reservations_grown.add();
     case ReservationChanged::Cause::kGaveWay: return metrics.reservations_given_up.add();
   }

@@ -105,6 +105,15 @@ class KeptDigests {
   bool has_new_ = false;
 };
 
+void add_weights(Fingerprint& fingerprint, const std::filesystem::path& model, int directory) {
+  KeptDigests digests(directory);
+  for (const auto& file : weight_files(model)) {
+    fingerprint.add(file.filename().string());
+    fingerprint.add(digests.find_or_make(file));
+  }
+  digests.keep();
+}
+
 }  // namespace
 
 std::array<std::uint64_t, 2> model_fingerprint(const std::filesystem::path& model,
@@ -112,13 +121,16 @@ std::array<std::uint64_t, 2> model_fingerprint(const std::filesystem::path& mode
   Fingerprint fingerprint;
   fingerprint.add(computation);
   fingerprint.add_file("/proc/self/exe");
-  KeptDigests digests(directory);
-  for (const auto& file : weight_files(model)) {
-    fingerprint.add(file.filename().string());
-    fingerprint.add(digests.find_or_make(file));
-  }
-  digests.keep();
+  add_weights(fingerprint, model, directory);
   return fingerprint.value();
+}
+
+std::uint64_t state_fingerprint(const std::filesystem::path& model, const std::string& computation,
+                                int directory) {
+  Fingerprint fingerprint;
+  fingerprint.add(computation);
+  add_weights(fingerprint, model, directory);
+  return fingerprint.value()[0];
 }
 
 }  // namespace troupe

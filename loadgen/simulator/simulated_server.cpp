@@ -246,7 +246,7 @@ void SimulatedServer::hand_over(const Event& event) {
     } else if (const auto* question = std::get_if<ForecastLength>(&command)) {
       take(*question);
     } else if (const auto* answer = std::get_if<LearnLength>(&command)) {
-      predictor_.learn(answer->sequence, {.num_tokens = answer->num_tokens, .is_whole = answer->is_whole});
+      learn(predictor_, *answer);
     }
   }
   commands_.clear();
@@ -254,7 +254,8 @@ void SimulatedServer::hand_over(const Event& event) {
 
 // The answer comes at once.
 void SimulatedServer::take(const ForecastLength& command) {
-  forecasts_.push_back(answer(predictor_, command));
+  auto forecast = answer(predictor_, command);
+  if (!forecast.answers.empty()) forecasts_.push_back(std::move(forecast));
 }
 
 void SimulatedServer::take(SubmitBatch&& command) {

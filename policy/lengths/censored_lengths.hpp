@@ -2,7 +2,8 @@
 // Lengths of the last answers, of which some are only known to be longer than what was
 // seen: they were cut off by max_tokens or left by their clients. Their quantiles are by
 // Kaplan and Meier's estimate, which lets an answer that was cut off count for all
-// lengths beyond.
+// lengths beyond. So do those that run: without them, right after a start or a change, the
+// first ones to end would stand for all, and they are short.
 #pragma once
 
 #include <cstddef>
@@ -21,9 +22,14 @@ struct SeenLength {
 class CensoredLengths {
  public:
   static constexpr std::size_t kMostLengths = 128;
+  static constexpr std::size_t kMostRunning = 1024;  // beyond, more of them change nothing
   static constexpr std::uint32_t kBeyond = std::numeric_limits<std::uint32_t>::max();
 
   void add(SeenLength length);
+
+  // An answer that runs has `now` tokens, and had `before` when this was said last; 0: this is the first
+  // time, or it runs no more.
+  void run(std::uint32_t before, std::uint32_t now);
 
   // The least length that a share `rank` of answers does not exceed, in (0, 1);
   // kBeyond if too many were cut off to tell, or nothing is known.
@@ -34,7 +40,8 @@ class CensoredLengths {
 
  private:
   std::deque<SeenLength> newest_;
-  std::vector<SeenLength> sorted_;  // of equal lengths the whole ones first: the others are longer
+  std::vector<SeenLength> sorted_;      // of equal lengths the whole ones first: the others are longer
+  std::vector<std::uint32_t> running_;  // sorted
 };
 
 }  // namespace troupe

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "policy/lengths/length_bins.hpp"
 
@@ -26,36 +25,51 @@ float HazardHead::hazard(std::size_t bin, std::span<const float> features) const
   return 1 / (1 + std::exp(-sum));
 }
 
-// Within a bin all lengths are as likely.
-std::uint32_t HazardHead::quantile(std::span<const float> features, double rank) const {
+LengthBelief HazardHead::belief(std::span<const float> features) const {
+  LengthBelief::Shares shares = {};
   double left = 1;  // share of answers that got here
-  for (std::size_t bin = 0; bin < kNumLengthBins; ++bin) {
-    const double ends = left * hazard(bin, features);
-    if (left - ends <= 1 - rank && ends > 0) {
-      const double share = std::clamp((left - (1 - rank)) / ends, 0.0, 1.0);
-      const double width = first_length(bin + 1) - first_length(bin);
-      return first_length(bin) + static_cast<std::uint32_t>(std::floor(share * (width - 1) + 0.5));
-    }
-    left -= ends;
+  for (std::size_t bin = 0; bin + 1 < kNumLengthBins; ++bin) {
+    shares[bin] = left * hazard(bin, features);
+    left -= shares[bin];
   }
-  return std::numeric_limits<std::uint32_t>::max();
+  shares.back() = left;
+  return LengthBelief(shares);
 }
 
-void HazardHead::learn(std::span<const float> features, SeenLength length) {
-  num_learnt_ += 1;
-  step(features, length);
+void HazardHead::learn(std::span<const float> features, const Answer& answer) {
+  step(features, answer.length, answer.told > 0 ? length_bin(answer.told) : 0);
+  if (!answer.runs) {
+    num_learnt_ += 1;
+    step_again();
+  }
+  keep(features, answer);
+}
+
+void HazardHead::step_again() {
   for (std::uint64_t i = 0; i < std::min(kSteppedAgain, kept_.size()); ++i) {
     const std::uint64_t place = (num_learnt_ * kSteppedAgain + i) * kGolden >> 32U;
     const Kept& again = kept_[place % kept_.size()];
     step(again.features, again.length);
   }
-  if (kept_.size() == kKeptAnswers) kept_.pop_front();
-  kept_.push_back({.features = {features.begin(), features.end()}, .length = length});
 }
 
-void HazardHead::step(std::span<const float> features, SeenLength length) {
+// In its place, if it was told of while it ran.
+void HazardHead::keep(std::span<const float> features, const Answer& answer) {
+  if (answer.told > 0) {
+    const auto found =
+        std::find_if(kept_.begin(), kept_.end(), [&](const Kept& kept) { return kept.id == answer.id; });
+    if (found != kept_.end()) {
+      found->length = answer.length;
+      return;
+    }
+  }
+  if (kept_.size() == kKeptAnswers) kept_.pop_front();
+  kept_.push_back({.id = answer.id, .features = {features.begin(), features.end()}, .length = answer.length});
+}
+
+void HazardHead::step(std::span<const float> features, SeenLength length, std::size_t first_bin) {
   const std::size_t last = length_bin(length.num_tokens);
-  for (std::size_t bin = 0; bin < last; ++bin) step_bin(bin, features, 0);
+  for (std::size_t bin = first_bin; bin < last; ++bin) step_bin(bin, features, 0);
   if (length.is_whole) step_bin(last, features, 1);
 }
 

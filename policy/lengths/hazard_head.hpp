@@ -2,7 +2,8 @@
 // A small model of lengths that learns while it is asked: for each bin of lengths
 // (policy/lengths/length_bins.hpp) the chance that an answer which got there ends there, a logistic
 // function of the request's features. An answer that was cut off says of the bins before that
-// it went on, and of its own nothing; no length is made up for it.
+// it went on, and of its own nothing; no length is made up for it. So does one that runs, which is told
+// of as it grows.
 //
 // Steps by AdaGrad with a memory that fades, so that it follows a drift. Each answer is a step,
 // and a few of the last ones are stepped again, in an order without dice. Steps and weights are
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "policy/lengths/censored_lengths.hpp"
+#include "policy/lengths/length_belief.hpp"
 
 namespace troupe {
 
@@ -30,9 +32,20 @@ class HazardHead {
 
   explicit HazardHead(std::size_t num_features);
 
-  // The length that a share `rank` of such answers does not exceed, at least 1.
-  std::uint32_t quantile(std::span<const float> features, double rank) const;
-  void learn(std::span<const float> features, SeenLength length);
+  struct Answer {
+    std::uint64_t id = 0;    // the same each time
+    SeenLength length;       // so far, and not whole, while it runs
+    std::uint32_t told = 0;  // tokens when it was told of last; 0: this is the first time
+    bool runs = false;
+  };
+
+  LengthBelief belief(std::span<const float> features) const;
+  std::uint32_t quantile(std::span<const float> features, double rank) const {
+    return belief(features).quantile(rank);
+  }
+  // Each bin of an answer is learnt once, however often it is told of.
+  void learn(std::span<const float> features, const Answer& answer);
+  // Answers that have ended.
   std::uint64_t num_learnt() const { return num_learnt_; }
 
   // All that it knows but the kept answers, and back; false: that is not what numbers() gave.
@@ -41,12 +54,15 @@ class HazardHead {
 
  private:
   struct Kept {
+    std::uint64_t id = 0;
     std::vector<float> features;
     SeenLength length;
   };
 
   float hazard(std::size_t bin, std::span<const float> features) const;
-  void step(std::span<const float> features, SeenLength length);
+  void step(std::span<const float> features, SeenLength length, std::size_t first_bin = 0);
+  void step_again();
+  void keep(std::span<const float> features, const Answer& answer);
   void step_bin(std::size_t bin, std::span<const float> features, float wanted);
 
   std::size_t num_features_;

@@ -2,16 +2,17 @@
 // The predictor as text, and back. A line for each thing that was learnt, and at the end
 // a sum over all in front of it:
 //
-//   troupe-lengths 2
-//   calibration 0.25 0.1           at arrival, and at the end of the prefill
+//   troupe-lengths 3
+//   model 9163…                    whose lengths they are: file and arithmetic
+//   calibration 0.25 0.1 …         at arrival
 //   key 9f3c… 12 340+ …            newest last; +: it was cut off
-//   judged 12.5 11.5 3 2 1 40 0.7  losses by stage, whether it fitted what, the logarithm's error
-//   features 412 0.25 …            if the head has learnt: its features' means and spreads,
-//   head 380 0.5 …                 the answers it has learnt of, and its weights
+//   judged 17 12 11 … 40 1 16 2 1 8.5 9   an answer's length; guesses by stage: reserved, likely; what was
+//                                  reserved, whether it fitted, likely; looks, fitting ones, losses
+//   prefill features 412 0.25 …    if the head has learnt: its features' means and spreads,
+//   prefill head 380 0.5 …         the answers it has learnt of, and its weights,
+//   prefill calibration 0.1 …      and by how much its guesses are off
+//   running …                      so, too, of answers that run
 //   sum 1234…
-//
-// Version 1 knew no states, has one calibration, and of an answer its losses by three stages
-// and whether it fitted.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -24,8 +25,7 @@
 namespace troupe {
 namespace {
 
-constexpr std::string_view kHead = "troupe-lengths 2";
-constexpr std::string_view kOlderHead = "troupe-lengths 1";
+constexpr std::string_view kHead = "troupe-lengths 3";
 
 std::uint64_t sum_of(std::string_view text) {
   std::uint64_t sum = 0xCBF29CE484222325U;  // FNV-1a
@@ -48,24 +48,25 @@ std::optional<Number> number_in(std::string_view word) {
   return number;
 }
 
-std::optional<double> finite_in(std::string_view word) {
-  const auto number = number_in<double>(word);
-  return number && std::isfinite(*number) ? number : std::nullopt;
+void append_all(std::string& text, const auto& numbers) {
+  for (const auto number : numbers) append(text, number);
 }
 
-void append_all(std::string& text, const std::vector<float>& numbers) {
-  for (const float number : numbers) append(text, number);
-}
-
-std::optional<std::vector<float>> floats_in(std::span<const std::string_view> words) {
-  std::vector<float> numbers;
+template <typename Number>
+std::optional<std::vector<Number>> numbers_in(std::span<const std::string_view> words) {
+  std::vector<Number> numbers;
   numbers.reserve(words.size());
   for (const std::string_view word : words) {
-    const auto number = number_in<float>(word);
-    if (!number || !std::isfinite(*number)) return std::nullopt;
+    const auto number = number_in<Number>(word);
+    if (!number || !std::isfinite(static_cast<double>(*number))) return std::nullopt;
     numbers.push_back(*number);
   }
   return numbers;
+}
+
+void append(std::string& text, SeenLength length) {
+  append(text, length.num_tokens);
+  if (!length.is_whole) text += '+';
 }
 
 std::optional<SeenLength> length_in(std::string_view word) {
@@ -85,42 +86,74 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   }
 }
 
+void append(std::string& text, std::string_view name, const StateHead& head) {
+  if (head.hazards.num_learnt() == 0) return;
+  text += "\n" + std::string(name) + " features";
+  append_all(text, head.features.numbers());
+  text += "\n" + std::string(name) + " head";
+  append(text, head.hazards.num_learnt());
+  append_all(text, head.hazards.numbers());
+  text += "\n" + std::string(name) + " calibration";
+  append_all(text, head.calibration.numbers());
+}
+
+bool take_calibration(std::span<const std::string_view> words, Calibration& calibration) {
+  const auto numbers = numbers_in<double>(words);
+  return numbers && calibration.restore(*numbers);
+}
+
+// words: behind its name.
+bool take_head(std::span<const std::string_view> words, StateHead& head) {
+  if (words.empty()) return false;
+  if (words[0] == "calibration") return take_calibration(words.subspan(1), head.calibration);
+  if (words[0] == "features") {
+    const auto numbers = numbers_in<float>(words.subspan(1));
+    return numbers && head.features.restore(*numbers);
+  }
+  if (words[0] != "head" || words.size() < 2) return false;
+  const auto num_learnt = number_in<std::uint64_t>(words[1]);
+  const auto numbers = numbers_in<float>(words.subspan(2));
+  return num_learnt && numbers && head.hazards.restore(*num_learnt, *numbers);
+}
+
+void append(std::string& text, const JudgedAnswer& judged) {
+  append(text, judged.length);
+  for (const LengthGuess& guess : judged.guesses) {
+    append(text, guess.reserved);
+    append(text, guess.likely);
+  }
+  append(text, judged.reserved);
+  append(text, judged.has_fitted ? 1 : 0);
+  append(text, judged.likely);
+  append(text, judged.looks.num);
+  append(text, judged.looks.num_fitted);
+  append(text, judged.looks.loss);
+  append(text, judged.looks.standing_loss);
+}
+
 }  // namespace
 
-std::string LengthPredictor::encode() const {
+std::string LengthPredictor::encode(std::uint64_t model) const {
   std::string text(kHead);
+  text += "\nmodel";
+  append(text, model);
   text += "\ncalibration";
-  append(text, calibration_);
-  append(text, refined_calibration_);
+  append_all(text, calibration_.numbers());
   text += "\nlearnt";
   append(text, num_learnt_);
-  const std::map<std::uint64_t, const Known*> by_key = [this] {
-    std::map<std::uint64_t, const Known*> keys;
-    for (const auto& [key, known] : known_) keys.emplace(key, &known);
-    return keys;
-  }();
+  std::map<std::uint64_t, const Known*> by_key;
+  for (const auto& [key, known] : known_) by_key.emplace(key, &known);
   for (const auto& [key, known] : by_key) {
     text += "\nkey";
     append(text, key);
-    for (const SeenLength& length : known->lengths.in_order()) {
-      append(text, length.num_tokens);
-      if (!length.is_whole) text += '+';
-    }
+    for (const SeenLength& length : known->lengths.in_order()) append(text, length);
   }
-  for (const Judged& judged : losses_) {
+  for (const JudgedAnswer& judged : accuracy_.answers()) {
     text += "\njudged";
-    for (const double loss : judged.losses) append(text, loss);
-    append(text, judged.has_fitted ? 1 : 0);
-    append(text, judged.guess);
-    append(text, judged.log_error);
+    append(text, judged);
   }
-  if (head_.num_learnt() > 0) {
-    text += "\nfeatures";
-    append_all(text, features_.numbers());
-    text += "\nhead";
-    append(text, head_.num_learnt());
-    append_all(text, head_.numbers());
-  }
+  append(text, "prefill", at_prefill_);
+  append(text, "running", running_.learnt());
   text += '\n';
   const std::uint64_t sum = sum_of(text);
   text += "sum";
@@ -129,75 +162,61 @@ std::string LengthPredictor::encode() const {
   return text;
 }
 
-std::optional<LengthPredictor> LengthPredictor::decode(std::string_view text, double quantile) {
+std::optional<LengthPredictor> LengthPredictor::decode(std::string_view text, double quantile,
+                                                       std::uint64_t model) {
   const auto last = text.rfind("\nsum ");
   if (last == std::string_view::npos || !text.ends_with('\n')) return std::nullopt;
   const auto sum = number_in<std::uint64_t>(text.substr(last + 5, text.size() - last - 6));
   if (!sum || *sum != sum_of(text.substr(0, last + 1))) return std::nullopt;
   const auto lines = split(text.substr(0, last), '\n');
-  if (lines.front() != kHead && lines.front() != kOlderHead) return std::nullopt;
+  std::string expected = "model";
+  append(expected, model);
+  if (lines.size() < 2 || lines[0] != kHead || lines[1] != expected) return std::nullopt;
   LengthPredictor predictor(quantile);
-  for (std::size_t i = 1; i < lines.size(); ++i)
+  for (std::size_t i = 2; i < lines.size(); ++i)
     if (!predictor.take_line(split(lines[i], ' '))) return std::nullopt;
   return predictor;
 }
 
 // False: it makes no sense.
 bool LengthPredictor::take_line(std::span<const std::string_view> words) {
-  if (words[0] == "calibration" && (words.size() == 2 || words.size() == 3)) {
-    const auto first = finite_in(words[1]), last = finite_in(words.back());
-    if (!first || !last || std::abs(*first) > kMostCalibration || std::abs(*last) > kMostCalibration)
-      return false;
-    calibration_ = *first;
-    refined_calibration_ = words.size() == 3 ? *last : 0;
-    return true;
-  }
+  if (words[0] == "calibration") return take_calibration(words.subspan(1), calibration_);
+  if (words[0] == "prefill") return take_head(words.subspan(1), at_prefill_);
+  if (words[0] == "running") return take_head(words.subspan(1), running_.learnt());
+  if (words[0] == "judged") return take_judged(words.subspan(1));
   if (words[0] == "learnt" && words.size() == 2) {
     const auto number = number_in<std::uint64_t>(words[1]);
     num_learnt_ = number.value_or(0);
     return number.has_value();
   }
-  if (words[0] == "key" && words.size() >= 2) {
-    const auto key = number_in<std::uint64_t>(words[1]);
-    if (!key || known_.size() >= kMostKeys) return false;
-    Known& known = known_[*key];
-    for (const std::string_view word : words.subspan(2)) {
-      const auto length = length_in(word);
-      if (!length) return false;
-      known.lengths.add(*length);
-    }
-    return true;
+  if (words[0] != "key" || words.size() < 2) return false;
+  const auto key = number_in<std::uint64_t>(words[1]);
+  if (!key || known_.size() >= kMostKeys) return false;
+  Known& known = known_[*key];
+  for (const std::string_view word : words.subspan(2)) {
+    const auto length = length_in(word);
+    if (!length) return false;
+    known.lengths.add(*length);
   }
-  if (words[0] == "features") {
-    const auto numbers = floats_in(words.subspan(1));
-    return numbers && features_.restore(*numbers);
-  }
-  if (words[0] == "head" && words.size() >= 2) {
-    const auto num_learnt = number_in<std::uint64_t>(words[1]);
-    const auto numbers = floats_in(words.subspan(2));
-    return num_learnt && numbers && head_.restore(*num_learnt, *numbers);
-  }
-  return words[0] == "judged" && take_judged(words.subspan(1));
+  return true;
 }
 
 bool LengthPredictor::take_judged(std::span<const std::string_view> words) {
-  const bool is_older = words.size() == kNumKeys + 1;
-  if ((!is_older && words.size() != kNumStages + 3) || losses_.size() >= kJudgedAnswers) return false;
-  const std::size_t num_losses = is_older ? kNumKeys : kNumStages;
-  Judged judged{.has_fitted = words[num_losses] == "1"};
-  for (std::size_t i = 0; i < kNumStages; ++i) {
-    const auto loss = finite_in(words[std::min(i, num_losses - 1)]);
-    if (!loss) return false;
-    judged.losses[i] = *loss;
-  }
-  if (!is_older) {
-    const auto guess = number_in<std::uint32_t>(words[num_losses + 1]);
-    const auto error = finite_in(words[num_losses + 2]);
-    if (!guess || !error) return false;
-    judged.guess = *guess;
-    judged.log_error = *error;
-  }
-  add(judged);
+  constexpr std::size_t kGuesses = 2 * kNumStages;
+  if (words.size() != 1 + kGuesses + 7 || accuracy_.size() >= kJudgedAnswers) return false;
+  const auto length = length_in(words[0]);
+  const auto counts = numbers_in<std::uint32_t>(words.subspan(1, kGuesses + 5));
+  const auto losses = numbers_in<double>(words.last(2));
+  if (!length || !counts || !losses) return false;
+  JudgedAnswer judged{.length = *length};
+  for (std::size_t i = 0; i < kNumStages; ++i)
+    judged.guesses[i] = {.reserved = (*counts)[2 * i], .likely = (*counts)[2 * i + 1]};
+  const auto rest = std::span(*counts).subspan(kGuesses);
+  judged.reserved = rest[0];
+  judged.has_fitted = rest[1] != 0;
+  judged.likely = rest[2];
+  judged.looks = {.num = rest[3], .num_fitted = rest[4], .loss = (*losses)[0], .standing_loss = (*losses)[1]};
+  accuracy_.add(judged);
   return true;
 }
 

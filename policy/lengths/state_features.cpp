@@ -24,7 +24,7 @@ std::uint64_t mixed(std::uint64_t value) {
 }  // namespace
 
 std::optional<std::vector<float>> StateFeatures::take(std::span<const float> state,
-                                                      std::uint32_t prompt_tokens, std::uint32_t max_tokens) {
+                                                      const AnswerSizes& sizes) {
   const Folded folded = fold(state);
   if (!std::all_of(folded.begin(), folded.end(), [](float number) { return std::abs(number) < kMostFolded; }))
     return std::nullopt;
@@ -37,8 +37,8 @@ std::optional<std::vector<float>> StateFeatures::take(std::span<const float> sta
     const float spreads = (folded[i] - means_[i]) / std::sqrt(variance);
     features.push_back(unit * std::clamp(spreads, -kMostSpreads, kMostSpreads));
   }
-  features.push_back(size_of(prompt_tokens));
-  features.push_back(size_of(max_tokens));
+  for (const std::uint32_t size : {sizes.prompt, sizes.most, sizes.generated})
+    features.push_back(size_of(size));
   features.push_back(1);
   return features;
 }

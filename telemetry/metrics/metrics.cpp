@@ -307,9 +307,11 @@ void Metrics::define_iterations() {
 void Metrics::define_reservations() {
   auto& make = *implementation_;
   lengths_forecast = make.counter("troupe_lengths_forecast_total", "Answers whose length was predicted.");
-  reservations_refined =
-      make.counter("troupe_reservations_refined_total",
-                   "Answers for which more was set aside at the end of their prefill, by the model's state.");
+  reservations_refined = make.counter("troupe_reservations_refined_total",
+                                      "Times that more was set aside for an answer by the model's state, at "
+                                      "the end of its prefill or later.");
+  reservations_shrunk = make.counter("troupe_reservations_shrunk_total",
+                                     "So, too, that less was set aside for an answer that ran.");
   const auto overruns = [&](const std::string& outcome) {
     return make.counter("troupe_reservation_overruns_total",
                         "Answers that neared the end of what was reserved for them, by what came of it: "
@@ -318,6 +320,15 @@ void Metrics::define_reservations() {
   };
   reservations_grown = overruns("grown");
   reservations_given_up = overruns("preempted");
+  forecast_time = make.counter("troupe_length_forecast_busy_seconds_total",
+                               "Time that foreseeing and learning lengths took, beside everything else.");
+  define_forecasts();
+  define_forecast_stages();
+}
+
+// All over the last answers that were predicted.
+void Metrics::define_forecasts() {
+  auto& make = *implementation_;
   forecast_coverage = make.gauge("troupe_length_forecast_coverage_ratio",
                                  "Share of the last 500 predicted answers that fitted; to be compared with "
                                  "reserved_percent.");
@@ -329,21 +340,43 @@ void Metrics::define_reservations() {
   forecast_log_error =
       make.gauge("troupe_length_forecast_log_error",
                  "Mean distance of the logarithms of likely and real lengths over the last 500 answers.");
-  const auto loss = [&](const std::string& stage) {
-    return make.gauge("troupe_length_forecast_loss_tokens",
-                      "Mean pinball loss of a stage's guesses over the last 500 answers; the stage with the "
-                      "least is used.",
-                      {{"stage", stage}});
-  };
-  forecast_loss_everyone = loss("everyone");
-  forecast_loss_tenant = loss("tenant");
-  forecast_loss_beginning = loss("beginning");
-  forecast_loss_state = loss("state");
   states_learnt =
       make.gauge("troupe_length_forecast_states",
                  "Answers from which a head on the model's own state has learnt, now and earlier.");
-  forecast_time = make.counter("troupe_length_forecast_busy_seconds_total",
-                               "Time that foreseeing and learning lengths took, beside everything else.");
+  looks_learnt = make.gauge("troupe_length_forecast_looks",
+                            "Looks at answers that ran from which a head has learnt, now and earlier.");
+  looks_coverage = make.gauge("troupe_length_forecast_look_coverage_ratio",
+                              "Share of the looks at the last 500 answers whose guess was enough.");
+  const auto loss = [&](const std::string& guess) {
+    return make.gauge("troupe_length_forecast_look_loss_tokens",
+                      "Mean pinball loss at these looks: of their guess, and of what would be set aside "
+                      "without them. They are used while theirs is less.",
+                      {{"guess", guess}});
+  };
+  looks_loss = loss("look");
+  looks_standing_loss = loss("standing");
+}
+
+void Metrics::define_forecast_stages() {
+  auto& make = *implementation_;
+  const auto loss = [&](const std::string& stage) {
+    return make.gauge("troupe_length_forecast_loss_tokens",
+                      "Mean pinball loss of a stage's guesses over the last 500 answers; the stage with the "
+                      "least is used. constant: of the best constant, known afterwards.",
+                      {{"stage", stage}});
+  };
+  forecast_loss_constant = loss("constant");
+  const std::array<std::string, 4> names = {"everyone", "tenant", "beginning", "state"};
+  for (std::size_t i = 0; i < names.size(); ++i)
+    forecast_stages[i] = {
+        .loss = loss(names[i]),
+        .log_error = make.gauge("troupe_length_forecast_stage_log_error",
+                                "As troupe_length_forecast_log_error, of each stage, used or not.",
+                                {{"stage", names[i]}}),
+        .tau = make.gauge("troupe_length_forecast_tau",
+                          "Kendall's tau of a stage's guesses over the last 500 answers: 1 where they are in "
+                          "the order of the lengths, 0 where they tell nothing.",
+                          {{"stage", names[i]}})};
 }
 
 void Metrics::have_workers(std::uint32_t num_workers) {

@@ -66,6 +66,13 @@ struct WorkerMetrics {
   Counter iterations, restarts;
 };
 
+// Accuracy of one stage of the predictor of lengths, with its name in the label `stage`.
+struct ForecastStageMetrics {
+  Gauge loss;       // tokens
+  Gauge log_error;  // of logarithms
+  Gauge tau;        // from -1 to 1
+};
+
 // Metrics of one tenant, with its name in the label `tenant`.
 struct TenantMetrics {
   Gauge requests, tokens_in_flight;
@@ -134,14 +141,16 @@ class Metrics {
   // iterations, of models that generate
   Counter iterations, preemptions, worker_restarts;
   Counter prefill_tokens, decode_tokens;  // batch_tokens_total{phase}
-  Counter lengths_forecast, reservations_refined;
+  Counter lengths_forecast, reservations_refined, reservations_shrunk;
   Counter reservations_grown, reservations_given_up;  // reservation_overruns_total{outcome}
   Gauge forecast_coverage;                            // share of answers that fitted
   std::array<Gauge, 10> forecast_tenths;              // so, too, by what was reserved
   Gauge forecast_log_error;
-  // length_forecast_loss_tokens{stage}
-  Gauge forecast_loss_everyone, forecast_loss_tenant, forecast_loss_beginning, forecast_loss_state;
-  Gauge states_learnt;    // answers
+  std::array<ForecastStageMetrics, 4> forecast_stages;  // as LengthStage
+  Gauge forecast_loss_constant;
+  Gauge looks_loss, looks_standing_loss, looks_coverage;  // at answers that run
+  Gauge states_learnt;                                    // answers
+  Gauge looks_learnt;
   Counter forecast_time;  // seconds, of the predictor
   Histogram batch_tokens, batch_sequences;
   Histogram iteration_time, network_time;  // seconds; their difference is the engine's
@@ -199,6 +208,8 @@ class Metrics {
   void define_lengths();
   void define_iterations();
   void define_reservations();
+  void define_forecasts();
+  void define_forecast_stages();
   void define_pages();
   void define_turn_memory();
   void define_the_rest();

@@ -37,9 +37,8 @@ TEST_CASE("predictor: it is asked about each answer, and its accuracy is in the 
   sim::SimWorld world(predicting());
   answers_in(world, 12);
   CHECK(world.metric("troupe_lengths_forecast_total") == 12);
-  // All answers have 6 tokens. Each that fits lowers the factor, after ten of them below
-  // 5/6: the eleventh has 5 tokens set aside, and raises it again.
-  CHECK(world.metric("troupe_length_forecast_coverage_ratio") == doctest::Approx(11.0 / 12));
+  // All answers have the 6 tokens that they may have, and all of that is set aside.
+  CHECK(world.metric("troupe_length_forecast_coverage_ratio") == 1);
   CHECK(leftovers(world) == "");
 }
 
@@ -62,7 +61,7 @@ TEST_CASE("predictor: what it has learnt is there at the next start") {
     }
     const auto text = read_length_file(*directory, model);
     REQUIRE(text);
-    const auto predictor = LengthPredictor::decode(*text, 0.6);
+    const auto predictor = LengthPredictor::decode(*text, 0.6, 0);
     REQUIRE(predictor);
     CHECK(predictor->num_learnt() == 10 * start);
   }
@@ -107,7 +106,30 @@ TEST_CASE("predictor: a damaged file is warned of and replaced, and answers are 
   }
   const auto text = read_length_file(*directory, model);
   REQUIRE(text);
-  CHECK(LengthPredictor::decode(*text, 0.6));
+  CHECK(LengthPredictor::decode(*text, 0.6, 0));
+}
+
+TEST_CASE("predictor: what was learnt of another model of the same name is not taken for this one's") {
+  const test::TemporaryDirectory root;
+  const auto directory = std::make_shared<const StateDirectory>(root.path() / "state");
+  auto settings = predicting();
+  settings.options.store.directory = directory;
+  const std::string model = byte_model().name;
+  {
+    sim::SimWorld world(settings);
+    answers_in(world, 9);
+  }
+  const auto learnt = LengthPredictor::decode(read_length_file(*directory, model).value(), 0.6, 0);
+  REQUIRE(learnt);
+  REQUIRE_FALSE(write_length_file(*directory, model, learnt->encode(77)));
+  {
+    sim::SimWorld world(settings);
+    answers_in(world, 4);
+    CHECK(leftovers(world) == "");
+  }
+  const auto anew = LengthPredictor::decode(read_length_file(*directory, model).value(), 0.6, 0);
+  REQUIRE(anew);
+  CHECK(anew->num_learnt() == 4);
 }
 
 TEST_CASE("predictor: when it has died, answers come as without it") {

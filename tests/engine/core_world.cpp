@@ -97,8 +97,9 @@ void CoreWorld::start_waiting_worker(WorkerId worker) {
   start_worker(worker, device);
 }
 
-void CoreWorld::start_handing_worker(WorkerId worker) {
-  DeviceDescription device = device_of(16, 0);
+void CoreWorld::start_handing_worker(WorkerId worker, std::uint32_t num_pages) {
+  DeviceDescription device = device_of(num_pages, 0);
+  device.context_length = (num_pages - 1) * kPageSize;
   device.hands_out_states = true;
   start_worker(worker, device);
 }
@@ -164,6 +165,13 @@ void CoreWorld::forecast(SequenceId id, std::uint32_t reserved_tokens, std::uint
 
 void CoreWorld::refine(SequenceId id, std::uint32_t reserved_tokens) {
   hand(LengthForecast{.answers = {{.sequence = id, .reserved_tokens = reserved_tokens, .is_refined = true}}});
+}
+
+void CoreWorld::look(SequenceId id, std::uint32_t reserved_tokens, std::uint32_t num_generated) {
+  hand(LengthForecast{.answers = {{.sequence = id,
+                                   .reserved_tokens = reserved_tokens,
+                                   .is_refined = true,
+                                   .num_generated = num_generated}}});
 }
 
 SequenceId CoreWorld::admit(AdmissionTicket ticket) {

@@ -40,7 +40,7 @@ class CoreWorld {
   // One whose device waits for masks. A batch that is finished without a mask draws nothing for its slice.
   void start_waiting_worker(WorkerId worker);
   // One whose device hands out states: a sequence's is its number and 0.5.
-  void start_handing_worker(WorkerId worker);
+  void start_handing_worker(WorkerId worker, std::uint32_t num_pages = 16);
   void lose_worker(WorkerId worker);
   SequenceId admit(std::vector<std::int32_t> prompt, std::uint32_t max_tokens);
   // end_token: -1: none.
@@ -56,6 +56,8 @@ class CoreWorld {
                             std::uint32_t foretold_tokens);
   void forecast(SequenceId id, std::uint32_t reserved_tokens, std::uint32_t likely_tokens = 1);
   void refine(SequenceId id, std::uint32_t reserved_tokens);
+  // By the state of its answer's token num_generated.
+  void look(SequenceId id, std::uint32_t reserved_tokens, std::uint32_t num_generated);
   // A mask of one token for the sequence's next one.
   void allow(SequenceId id, std::uint32_t num_generated);
   // Guided: up to num_free tokens are free, and one more is allowed behind them.

@@ -214,12 +214,27 @@ TEST_CASE("reservations: with a predictor that always says the longest, answers 
   }
 }
 
-CoreWorld handing_world(ReservationPolicy policy) {
+CoreWorld handing_world(ReservationPolicy policy, AdmissionOrder order = AdmissionOrder::kArrival,
+                        std::uint32_t num_pages = 16) {
   CoreOptions options = CoreWorld::small_options();
   options.serving.reservation = policy;
+  options.serving.admission_order = order;
+  options.serving.max_waiting = 64;
   CoreWorld world(options);
-  world.start_handing_worker(0);
+  world.start_handing_worker(0, num_pages);
   return world;
+}
+
+// Tokens of its answer at which the predictor was asked with its state.
+std::vector<std::uint32_t> looks_at(const CoreWorld& world, SequenceId id) {
+  std::vector<std::uint32_t> places;
+  for (const auto& question : world.asked)
+    if (question.sequence == id && question.state) places.push_back(question.num_generated);
+  return places;
+}
+
+void run_to(CoreWorld& world, SequenceId id, std::size_t num_tokens) {
+  while (world.answer(id).tokens.size() < num_tokens) world.finish_batch(0);
 }
 
 TEST_CASE("reservations: the predictor is asked once more at the end of a prefill, with its state") {
@@ -276,6 +291,69 @@ TEST_CASE("reservations: the end of its prefill sets more aside for an answer, a
   world.finish_all();
   CHECK(world.answer(id).tokens == counting(100, 40));
   world.refine(id, 40);  // it has ended
+}
+
+TEST_CASE("reservations: the predictor is asked with a running answer's state every 32 tokens") {
+  CoreWorld world = handing_world(ReservationPolicy::kPredicted, AdmissionOrder::kArrival, 64);
+  const auto longer = world.admit(counting(1, 5), 100), shorter = world.admit(counting(50, 9), 33);
+  world.finish_all();
+  CHECK(looks_at(world, longer) == std::vector<std::uint32_t>{0, 32, 64, 96});
+  CHECK(looks_at(world, shorter) == std::vector<std::uint32_t>{0, 32});
+  for (const auto& question : world.asked)
+    if (question.state)
+      CHECK(*question.state == std::vector<float>{static_cast<float>(question.sequence), 0.5F});
+  CHECK(world.answer(longer).tokens == counting(100, 100));
+  CHECK(world.answer(shorter).tokens == counting(100, 33));
+}
+
+TEST_CASE("reservations: where only the order follows lengths, running answers are not looked at") {
+  CoreWorld world = handing_world(ReservationPolicy::kMax, AdmissionOrder::kShortestFirst);
+  const auto id = world.admit(counting(1, 5), 50);
+  world.finish_all();
+  CHECK(looks_at(world, id) == std::vector<std::uint32_t>{0});
+}
+
+TEST_CASE("reservations: a running answer's shrinks and grows with the looks at it, and newcomers join") {
+  CoreWorld world = handing_world(ReservationPolicy::kPredicted, AdmissionOrder::kArrival, 64);
+  const auto id = world.admit(counting(1, 5), 200);
+  world.forecast(id, 180);
+  run_to(world, id, 33);
+  const auto newcomer = world.admit(counting(50, 5), 200);
+  world.forecast(newcomer, 120);
+  CHECK_FALSE(runs(world, newcomer));
+  world.look(id, 80, 32);
+  CHECK(num_caused(world, id, Cause::kShrunk) == 1);
+  CHECK(world.answer(id).reserved.back().num_tokens == 80);
+  CHECK(runs(world, newcomer));
+  world.look(id, 120, 32);
+  CHECK(num_caused(world, id, Cause::kRefined) == 1);
+  CHECK(world.answer(id).reserved.back().num_tokens == 120);
+  world.look(id, 118, 32);  // less than a page, and than an eighth
+  CHECK(num_caused(world, id, Cause::kShrunk) == 1);
+  world.look(id, 1, 32);  // until the next look it does not near its end
+  const auto least = world.answer(id).reserved.back().num_tokens;
+  CHECK(least >= world.answer(id).tokens.size() + EngineCore::kTokensBetweenLooks);
+  CHECK(num_caused(world, id, Cause::kGrown) == 0);
+  world.finish_all();
+  CHECK(world.answer(id).tokens == counting(100, 200));
+  CHECK(world.answer(newcomer).tokens == counting(100, 200));
+  CHECK(num_caused(world, id, Cause::kGaveWay) <= 1);
+  world.look(id, 9, 64);  // it has ended
+}
+
+TEST_CASE("reservations: with an answer's end the predictor hears how far others have come") {
+  CoreWorld world = world_of(ReservationPolicy::kPredicted);
+  const auto longer = world.admit(counting(1, 5), 30);
+  const auto shorter = world.admit_known(counting(20, 5), 30, 4);
+  for (const auto id : {longer, shorter}) world.forecast(id, 10);  // both have room
+  world.finish_all();
+  REQUIRE(world.learnt.size() == 2);
+  CHECK(world.learnt[0].sequence == shorter);
+  REQUIRE(world.learnt[0].running.size() == 1);
+  CHECK(world.learnt[0].running[0].sequence == longer);
+  CHECK(world.learnt[0].running[0].num_tokens >= 3);
+  CHECK(world.learnt[0].running[0].num_tokens <= 8);  // steps are in flight
+  CHECK(world.learnt[1].running.empty());
 }
 
 TEST_CASE("reservations: the shortest likely answer goes first, and many can't keep a long one waiting") {
@@ -343,7 +421,7 @@ TEST_CASE("reservations: a prompt that is only scored has no answer to learn fro
 // Answers by policy, of the same traffic on few pages.
 std::vector<std::vector<std::int32_t>> answers_under(ReservationPolicy policy, AdmissionOrder order,
                                                      std::uint64_t seed) {
-  CoreWorld world = world_of(policy, order);
+  CoreWorld world = handing_world(policy, order);
   std::mt19937_64 random(seed), foretold(seed);
   std::vector<SequenceId> all;
   std::size_t num_answered = 0;
@@ -352,8 +430,13 @@ std::vector<std::vector<std::int32_t>> answers_under(ReservationPolicy policy, A
     const auto max_tokens = static_cast<std::uint32_t>(8 + random() % 30);
     const auto answer_tokens = static_cast<std::uint32_t>(1 + random() % max_tokens);
     all.push_back(world.admit_known(counting(1 + 20 * (i % 5), num_prompt), max_tokens, answer_tokens));
-    for (; num_answered < world.asked.size(); ++num_answered)
-      world.forecast(world.asked[num_answered].sequence, static_cast<std::uint32_t>(1 + foretold() % 40));
+    for (; num_answered < world.asked.size(); ++num_answered) {
+      const auto question = world.asked[num_answered];
+      const auto guess = static_cast<std::uint32_t>(1 + foretold() % 40);
+      if (!question.state) world.forecast(question.sequence, guess);
+      if (question.state && question.num_generated == 0) world.refine(question.sequence, guess);
+      if (question.num_generated > 0) world.look(question.sequence, guess, question.num_generated);
+    }
     for (int batch = 0; batch < 6 && !world.in_flight(0).empty(); ++batch) world.finish_batch(0);
   }
   world.finish_all();

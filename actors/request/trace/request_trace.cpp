@@ -83,7 +83,8 @@ void RequestTrace::take_stopped(const SequenceStopped& message) {
 
 void RequestTrace::take_reservation(const ReservationChanged& message) {
   using Cause = ReservationChanged::Cause;
-  const bool is_forecast = message.cause == Cause::kForecast || message.cause == Cause::kRefined;
+  const bool is_forecast = message.cause == Cause::kForecast || message.cause == Cause::kRefined ||
+                           message.cause == Cause::kShrunk;
   note({.name = is_forecast ? semconv::kPredictEvent : semconv::kOverrunEvent,
         .time = message.time,
         .reserved_tokens = message.num_tokens,

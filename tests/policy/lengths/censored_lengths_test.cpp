@@ -35,6 +35,22 @@ TEST_CASE("censored lengths: what no whole answer reached is beyond all that is 
   CHECK(CensoredLengths().quantile(0.5) == CensoredLengths::kBeyond);
 }
 
+TEST_CASE("censored lengths: those that run count for what is beyond what they have") {
+  auto lengths = lengths_of({{10}, {10}, {30}});
+  CHECK(lengths.quantile(0.6) == 10);
+  for (int i = 0; i < 3; ++i) lengths.run(0, 20);
+  CHECK(lengths.quantile(0.3) == 10);
+  CHECK(lengths.quantile(0.6) == 30);  // a third is at most 10; of those beyond 20 one is known, of 30
+  lengths.run(20, 5);
+  lengths.run(20, 0);
+  lengths.run(20, 0);
+  CHECK(lengths.quantile(0.5) == 10);
+  CHECK(lengths.quantile(0.7) == 30);
+  lengths.run(5, 0);
+  lengths.run(5, 0);  // it ran no more
+  CHECK(lengths.quantile(0.6) == 10);
+}
+
 TEST_CASE("censored lengths: only the last ones count") {
   CensoredLengths lengths;
   for (std::size_t i = 0; i < CensoredLengths::kMostLengths; ++i) lengths.add({.num_tokens = 900});

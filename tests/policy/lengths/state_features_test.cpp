@@ -27,7 +27,7 @@ TEST_CASE("state features: whatever a state's width and scale, they are bounded 
       std::mt19937_64 random(width);
       double squares = 0;
       for (int i = 0; i < 400; ++i) {
-        const auto taken = features.take(state_of(random, width, scale), 100, 500);
+        const auto taken = features.take(state_of(random, width, scale), {.prompt = 100, .most = 500});
         REQUIRE(taken);
         REQUIRE(taken->size() == StateFeatures::kSize);
         for (const float number : *taken) CHECK(std::abs(number) <= 2);
@@ -41,9 +41,11 @@ TEST_CASE("state features: whatever a state's width and scale, they are bounded 
 
 TEST_CASE("state features: a state with a number that is none has none") {
   StateFeatures features;
-  CHECK_FALSE(features.take(std::vector<float>{1, std::numeric_limits<float>::quiet_NaN()}, 1, 1));
-  CHECK_FALSE(features.take(std::vector<float>{std::numeric_limits<float>::infinity()}, 1, 1));
-  CHECK(features.take(std::vector<float>{1, 2}, 1, 1));
+  CHECK_FALSE(features.take(std::vector<float>{1, std::numeric_limits<float>::quiet_NaN()},
+                            {.prompt = 1, .most = 1}));
+  CHECK_FALSE(
+      features.take(std::vector<float>{std::numeric_limits<float>::infinity()}, {.prompt = 1, .most = 1}));
+  CHECK(features.take(std::vector<float>{1, 2}, {.prompt = 1, .most = 1}));
 }
 
 TEST_CASE(
@@ -59,22 +61,23 @@ TEST_CASE("state features: once measured, a state's features stay") {
   StateFeatures features;
   std::mt19937_64 random(3);
   for (std::uint32_t i = 0; i < StateFeatures::kMeasuredStates; ++i)
-    features.take(state_of(random, 64, 1), 1, 1);
+    features.take(state_of(random, 64, 1), {.prompt = 1, .most = 1});
   const auto state = state_of(random, 64, 1);
-  const auto before = features.take(state, 1, 1);
-  for (int i = 0; i < 100; ++i) features.take(state_of(random, 64, 50), 1, 1);
-  CHECK(features.take(state, 1, 1) == before);
+  const auto before = features.take(state, {.prompt = 1, .most = 1});
+  for (int i = 0; i < 100; ++i) features.take(state_of(random, 64, 50), {.prompt = 1, .most = 1});
+  CHECK(features.take(state, {.prompt = 1, .most = 1}) == before);
 }
 
 TEST_CASE("state features: they are the same after a restart, and what can't be is refused") {
   StateFeatures features;
   std::mt19937_64 random(4);
-  for (int i = 0; i < 50; ++i) features.take(state_of(random, 300, 1), 1, 1);
+  for (int i = 0; i < 50; ++i) features.take(state_of(random, 300, 1), {.prompt = 1, .most = 1});
   auto numbers = features.numbers();
   StateFeatures restored;
   REQUIRE(restored.restore(numbers));
   const auto state = state_of(random, 300, 1);
-  CHECK(restored.take(state, 7, 9) == features.take(state, 7, 9));
+  const AnswerSizes sizes{.prompt = 7, .most = 9, .generated = 32};
+  CHECK(restored.take(state, sizes) == features.take(state, sizes));
   numbers.back() = -1;
   CHECK_FALSE(restored.restore(numbers));
   numbers.pop_back();

@@ -288,12 +288,19 @@ Value attribute(const SpanEvent& event, std::string_view key) {
   return attribute<Value>(span, key);
 }
 
+// Any letter ends it: an answer of one token, of which the predictor learns that it was whole.
+GenerationRequest ended_at_once(std::string prompt, std::uint64_t seed) {
+  auto request = letters(std::move(prompt), 4, seed);
+  for (char letter = ' '; letter <= '~'; ++letter) request.stop.emplace_back(1, letter);
+  return request;
+}
+
 TEST_CASE("request trace: a forecast says how much is set aside, an overrun that it grew") {
   auto settings = sim::small_settings();
   settings.options.serving.reservation = ReservationPolicy::kPredicted;
   TracedWorld traced(settings);
   for (std::uint64_t i = 0; i < 12; ++i) {
-    submit(traced.world(), letters("prompt " + std::to_string(i), 4, i));
+    submit(traced.world(), ended_at_once("prompt " + std::to_string(i), i));
     REQUIRE(traced.world().run());
   }
   submit(traced.world(), letters("prompt", 30, 99));  // longer than any before
@@ -328,7 +335,7 @@ TEST_CASE("request trace: an overrun for which there is no room gives way, and i
     settings.device.description.num_pages = num_pages;  // no room for four answers of 30
     TracedWorld traced(settings);
     for (std::uint64_t i = 0; i < 12; ++i) {
-      submit(traced.world(), letters("prompt " + std::to_string(i), 4, i));
+      submit(traced.world(), ended_at_once("prompt " + std::to_string(i), i));
       REQUIRE(traced.world().run());
     }
     for (std::uint64_t i = 0; i < 4; ++i) submit(traced.world(), letters("prompt", 30, 50 + i));

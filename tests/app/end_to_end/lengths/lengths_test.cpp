@@ -121,8 +121,8 @@ TEST_CASE("lengths: the model's own state is learnt to tell them, kept, and chan
   }
   const auto file = only_length_file(store);
   std::string text = file_text(file);
-  REQUIRE(text.find("\nhead ") != std::string::npos);
-  text[text.find("\nhead ") + 20] ^= 1;
+  REQUIRE(text.find("\nprefill head ") != std::string::npos);
+  text[text.find("\nprefill head ") + 28] ^= 1;
   std::ofstream(file) << text;
   ServerProcess server(predicting);
   CHECK(answers_to(server.port(), kAskedAgain) ==

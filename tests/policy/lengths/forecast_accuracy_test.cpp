@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/lengths/forecast_accuracy.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+namespace troupe {
+namespace {
+
+JudgedAnswer any_answer(std::mt19937_64& random) {
+  const auto draw = [&] { return static_cast<std::uint32_t>(1 + random() % 40); };
+  JudgedAnswer answer{.length = {.num_tokens = draw(), .is_whole = random() % 5 != 0},
+                      .reserved = draw(),
+                      .likely = draw(),
+                      .looks = {.num = 2, .num_fitted = 1, .loss = 3, .standing_loss = 4}};
+  for (LengthGuess& guess : answer.guesses) guess = {.reserved = draw(), .likely = draw()};
+  answer.has_fitted = random() % 3 != 0;
+  return answer;
+}
+
+// Of all pairs.
+double plain_tau(const std::deque<JudgedAnswer>& answers, std::size_t stage) {
+  double concordant = 0, ordered = 0;
+  for (std::size_t i = 0; i < answers.size(); ++i)
+    for (std::size_t j = 0; j < answers.size(); ++j) {
+      const auto &longer = answers[i], &shorter = answers[j];
+      if (!shorter.length.is_whole || longer.length.num_tokens <= shorter.length.num_tokens) continue;
+      ordered += 1;
+      const auto a = longer.guesses[stage].likely, b = shorter.guesses[stage].likely;
+      concordant += a > b ? 1 : a < b ? -1 : 0;
+    }
+  return ordered == 0 ? 0 : concordant / ordered;
+}
+
+double plain_coverage(std::vector<JudgedAnswer> answers, std::size_t tenth) {
+  std::stable_sort(answers.begin(), answers.end(),
+                   [](const auto& a, const auto& b) { return a.reserved < b.reserved; });
+  const std::size_t first = answers.size() * tenth / 10, end = answers.size() * (tenth + 1) / 10;
+  if (first == end) return 1;
+  double num_fitted = 0;
+  for (std::size_t i = first; i < end; ++i) num_fitted += answers[i].has_fitted ? 1 : 0;
+  return num_fitted / static_cast<double>(end - first);
+}
+
+// The least of all constants.
+double plain_constant(const std::deque<JudgedAnswer>& answers, double rank) {
+  double least = 1e9;
+  for (std::uint32_t constant = 1; constant <= 41; ++constant) {
+    double sum = 0;
+    for (const auto& answer : answers) sum += pinball_loss(rank, constant, answer.length).value_or(0);
+    least = std::min(least, sum / static_cast<double>(answers.size()));
+  }
+  return least;
+}
+
+TEST_CASE("forecast accuracy: kept as answers come, it is what all of them together give") {
+  constexpr double kRank = 0.6;
+  ForecastAccuracy accuracy(kRank);
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 1200; ++i) {
+    accuracy.add(any_answer(random));
+    if (i % 97 != 0 && i != 1199) continue;
+    CAPTURE(i);
+    const auto& answers = accuracy.answers();
+    for (std::size_t stage = 0; stage < kNumLengthStages; ++stage) {
+      CHECK(accuracy.tau(static_cast<LengthStage>(stage)) == doctest::Approx(plain_tau(answers, stage)));
+      double loss = 0;
+      for (const auto& answer : answers)
+        loss += pinball_loss(kRank, answer.guesses[stage].reserved, answer.length).value_or(0);
+      CHECK(accuracy.mean_loss(static_cast<LengthStage>(stage)) ==
+            doctest::Approx(loss / static_cast<double>(answers.size())));
+    }
+    for (std::size_t tenth = 0; tenth < ForecastAccuracy::kNumTenths; ++tenth)
+      CHECK(accuracy.coverage(tenth) ==
+            doctest::Approx(plain_coverage({answers.begin(), answers.end()}, tenth)));
+    CHECK(accuracy.looks().num == 2 * answers.size());
+    CHECK(accuracy.looks().standing_loss == doctest::Approx(4.0 * static_cast<double>(answers.size())));
+  }
+  CHECK(accuracy.size() == ForecastAccuracy::kMostAnswers);
+}
+
+TEST_CASE("forecast accuracy: no constant is better than the one that is known afterwards") {
+  ForecastAccuracy accuracy(0.6);
+  std::mt19937_64 random(2);
+  for (int i = 0; i < 300; ++i) {
+    auto answer = any_answer(random);
+    answer.length.is_whole = true;
+    accuracy.add(answer);
+  }
+  CHECK(accuracy.constant_loss() == doctest::Approx(plain_constant(accuracy.answers(), 0.6)));
+}
+
+TEST_CASE("forecast accuracy: guesses in the order of the lengths have a tau of 1, in the other one of -1") {
+  ForecastAccuracy accuracy(0.6);
+  CHECK(accuracy.tau(LengthStage::kState) == 0);
+  for (std::uint32_t i = 1; i <= 20; ++i) {
+    JudgedAnswer answer{.length = {.num_tokens = 10 * i}};
+    answer.guesses[0] = {.reserved = 5, .likely = 5};
+    answer.guesses[1] = {.reserved = i, .likely = i};
+    answer.guesses[2] = {.reserved = 30 - i, .likely = 30 - i};
+    accuracy.add(answer);
+  }
+  CHECK(accuracy.tau(LengthStage::kEveryone) == 0);
+  CHECK(accuracy.tau(LengthStage::kTenant) == 1);
+  CHECK(accuracy.tau(LengthStage::kBeginning) == -1);
+}
+
+}  // namespace
+}  // namespace troupe
