@@ -51,9 +51,9 @@ TEST_CASE("state features: a state with a number that is none has none") {
 TEST_CASE(
     "state features: a state whose squares would be no numbers is left out, and what is known comes back") {
   StateFeatures features, restored;
-  CHECK(features.take(std::vector<float>{1, 2}, 1, 1));
-  CHECK_FALSE(features.take(std::vector<float>{1e20F, 2}, 1, 1));
-  CHECK_FALSE(features.take(std::vector<float>{-1e38F, 2}, 1, 1));
+  CHECK(features.take(std::vector<float>{1, 2}, {.prompt = 1, .most = 1}));
+  CHECK_FALSE(features.take(std::vector<float>{1e20F, 2}, {.prompt = 1, .most = 1}));
+  CHECK_FALSE(features.take(std::vector<float>{-1e38F, 2}, {.prompt = 1, .most = 1}));
   CHECK(restored.restore(features.numbers()));
 }
 
