@@ -189,6 +189,8 @@ bool RequestState::find_call_guide(const std::vector<std::int32_t>& prompt) {
           .field = "tool_choice"});
     return false;
   }
+  // A mask has none of the request's own ends.
+  if (!chat.demands_call && !start_.request->stop_token_ids.empty()) return true;
   auto guide = environment_->forms->guide(
       start_.request->model, model(), *reading,
       {.name = chat.demanded_tool, .is_for_one = chat.takes_one_call, .may_be_text = !chat.demands_call});
@@ -525,8 +527,14 @@ bool RequestState::allow_next(const NewToken& token) {
   auto allowed = guide_->allowed();
   auto free = guide_->free();
   free_ = token.index < ticket_->drawn.size() ? nullptr : free;
-  if (std::all_of(allowed->begin(), allowed->end(), [](std::uint32_t word) { return word == 0; }))
-    return false;
+  if (std::all_of(allowed->begin(), allowed->end(), [](std::uint32_t word) { return word == 0; })) {
+    if (!guide_->may_be_text()) return false;
+    allowed = free = guide_->anything();  // a wish: it goes on unbound
+    if (token.index >= ticket_->drawn.size()) {
+      free_ = free;
+      guide_.reset();
+    }
+  }
   self_->send(peers_.scheduler, AllowTokens{.sequence = start_.id,
                                             .num_generated = token.index,
                                             .allowed = std::move(allowed),

@@ -153,7 +153,9 @@ bool EngineCore::waits_for_masks(const Worker& worker, const Participants& parti
   return std::any_of(participants.begin(), participants.end(), [&](SequenceIndex index) {
     const Sequence& sequence = sequences_[index];
     if (!sequence.is_guided || sequence.is_guide_slow || sequence.draws_freely()) return false;
-    return sequence.allowed ? !worker.in_flight.empty() : now_ - sequence.drawn <= kLongestMaskWait;
+    // Of a prompt's chunks none draws but the last, which may draw what the first mask says.
+    if (sequence.allowed) return sequence.progress.num_pending() > 0;
+    return now_ - sequence.drawn <= kLongestMaskWait;
   });
 }
 

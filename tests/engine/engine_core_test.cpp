@@ -574,7 +574,11 @@ TEST_CASE("core: a free draw of a token that may not be is made again, with its 
     CHECK(world.answer(free).tokens.size() == 1);
     int num_masked = 0;
     while (world.answer(free).tokens.size() == 1) {
-      num_masked += world.allowed_token(*world.in_flight(0)[0].batch, free) == 100 ? 1 : 0;
+      const Batch& batch = *world.in_flight(0)[0].batch;
+      const bool is_masked = world.allowed_token(batch, free) == 100;
+      // The number that gave 999 is used up.
+      for (const SequenceSlice& slice : batch.slices) CHECK((slice.sampling.seed != 0) == is_masked);
+      num_masked += is_masked ? 1 : 0;
       world.finish_batch(0);
     }
     CHECK(num_masked == 1);
@@ -584,6 +588,20 @@ TEST_CASE("core: a free draw of a token that may not be is made again, with its 
     CHECK(world.answer(free).tokens == counting(100, 8));
     CHECK(world.answer(free).num_batches == 8);
   }
+}
+
+TEST_CASE("core: a guided sequence holds nobody up while its prompt is read") {
+  CoreWorld world;
+  world.start_worker(0);
+  const auto other = world.admit(counting(40, 5), 12);
+  while (world.answer(other).tokens.size() < 2) world.finish_batch(0);
+  const auto guided = world.admit_guided(counting(1, 38), 4, -1);  // three chunks
+  int num_ahead = 0;
+  for (int i = 0; i < 3 && world.answer(guided).tokens.empty(); ++i) {
+    num_ahead += world.in_flight(0).size() > 1 ? 1 : 0;
+    world.finish_batch(0);
+  }
+  CHECK(num_ahead >= 2);
 }
 
 TEST_CASE("core: a sequence in free tokens goes on so elsewhere when its worker is lost") {

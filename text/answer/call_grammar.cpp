@@ -31,12 +31,17 @@ struct Tool {
   bool must_obey = false;  // no grammar rather than arguments that are left free
 };
 
-// No member is named, and none is forbidden: arguments are any.
+// No member is named, and none is forbidden or bounded: arguments are any.
 bool names_nothing(const Json& parameters) {
-  const auto properties = parameters.find("properties");
-  return (properties == parameters.end() || properties->empty()) &&
-         !parameters.contains("additionalProperties") && !parameters.contains("required") &&
-         parameters.value("type", Json()) == "object";
+  const auto says_nothing = [](const auto& member) {
+    const std::string& key = member.key();
+    const Json& value = member.value();
+    if (key == "type") return value == "object";
+    if (key == "properties" || key == "required") return value.empty();
+    return key == "title" || key == "description" || key == "$schema" || key == "examples";
+  };
+  const auto members = parameters.items();
+  return parameters.contains("type") && std::all_of(members.begin(), members.end(), says_nothing);
 }
 
 std::vector<Tool> demanded_tools(std::string_view tools, const CallDemand& demand) {

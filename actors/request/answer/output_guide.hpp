@@ -35,6 +35,11 @@ class OutputGuide {
   // The allowed tokens behind which the same may come again, as AllowTokens::free. Null: the answer has no
   // text, or is not in it.
   std::shared_ptr<const TokenMask> free() const { return may_be_text_ ? matcher_.free_tokens() : nullptr; }
+  bool may_be_text() const { return may_be_text_; }
+  // All tokens.
+  std::shared_ptr<const TokenMask> anything() const {
+    return std::make_shared<const TokenMask>(num_mask_words_, ~TokenMask::value_type{0});
+  }
   // False: it was not allowed.
   bool take(std::int32_t token) { return matcher_.accept(token); }
   // Nothing but the end may follow.

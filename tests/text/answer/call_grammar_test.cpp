@@ -151,9 +151,16 @@ TEST_CASE("call grammar: a tool that is not strict and names no arguments takes 
   const Json empty = {{"type", "object"}, {"properties", Json::object()}};
   CHECK(takes(matcher_for(given, tokens, {}, tool_of(empty, false)), tokens, call));
   CHECK_FALSE(takes(matcher_for(given, tokens, {}, tool_of(empty, true)), tokens, call));
-  Json closed = empty;
+  Json said = empty;
+  said["required"] = Json::array();
+  said["description"] = "what it likes";
+  CHECK(takes(matcher_for(given, tokens, {}, tool_of(said, false)), tokens, call));
+  Json closed = empty, chosen = empty;
   closed["additionalProperties"] = false;
-  CHECK_FALSE(takes(matcher_for(given, tokens, {}, tool_of(closed, false)), tokens, call));
+  const Json b = {{"type", "object"}, {"properties", {{"b", {{"type", "string"}}}}}, {"required", {"b"}}};
+  chosen["anyOf"] = Json::array({b});
+  for (const Json& bounded : {closed, chosen})
+    CHECK_FALSE(takes(matcher_for(given, tokens, {}, tool_of(bounded, false)), tokens, call));
 }
 
 TEST_CASE("call grammar: a format without a marker can't be told from text") {
