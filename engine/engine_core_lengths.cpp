@@ -94,8 +94,8 @@ bool EngineCore::refine(Sequence& sequence, const LengthForecast::Answer& answer
   if (answer.num_generated == 0) {
     if (reserved <= std::max(before, sequence.num_generated())) return false;
   } else {
-    // Its end is not near before the next look.
-    reserved = std::max(reserved, sequence.num_generated() + page_size + kTokensBetweenLooks);
+    // Its end is not near before what the next look says has come.
+    reserved = std::max(reserved, sequence.num_generated() + page_size + 2 * kTokensBetweenLooks);
     reserved = std::min(reserved, sequence.length.max_tokens);
     const bool is_little = reserved <= before && before - reserved < std::max(page_size, before / 8);
     if (is_little) return false;
