@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Formats that are found in real chat templates outside the repository.
 #include "tests/text/answer/call_formats.hpp"
+#include "tests/text/answer/rendered_answer.hpp"
 #include "text/answer/answer_format_probe.hpp"
 
 #include <doctest/doctest.h>
@@ -175,21 +176,6 @@ constexpr const char* kTools =
     R"({"type":"function","function":{"name":"now","description":"d","parameters":{"type":"object",)"
     R"("properties":{},"required":[]}}}])";
 
-// An answer with these calls, as a template shows it behind the question.
-std::string rendered(const ChatTemplate& chat, const std::vector<ToolCall>& calls) {
-  const std::vector<ChatMessage> messages = {{.role = "user", .content = "A question?"},
-                                             {.role = "assistant", .tool_calls = calls}};
-  ChatTemplateInput input;
-  input.messages = template_messages(messages, chat.tool_dialect());
-  input.add_generation_prompt = false;
-  if (chat.tool_dialect().shows_tools) input.tools = parse_client_json(kTools).value();
-  input.bos_token = "<s>";
-  input.eos_token = "</s>";
-  const auto result = joined(chat.render(input));
-  if (result.is_error) return "";
-  return result.text.substr(result.text.rfind("A question?") + 11);
-}
-
 std::vector<ToolCall> read_calls(const AnswerFormat& format, const std::string& answer) {
   AnswerParser parser({.format = {.calls = format.calls}, .reads_calls = true, .tools = kTools});
   std::vector<ToolCall> calls;
@@ -227,7 +213,7 @@ TEST_CASE("template data: calls that a template renders are read as they were, w
         for (const std::size_t num_calls : {1, 2}) {
           std::vector<ToolCall> calls = {{.id = "abcdefgh1", .name = "get_weather", .arguments = first}};
           if (num_calls == 2) calls.push_back({.id = "abcdefgh2", .name = "now", .arguments = "{}"});
-          auto answer = rendered(chat, calls);
+          auto answer = rendered_answer(chat, {.role = "assistant", .tool_calls = calls}, kTools);
           // Without a marker calls are looked for where the answer begins.
           if (!chat.answer_format().calls->has_marker())
             answer.erase(0, std::min(answer.find('{'), answer.size()));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/text/answer/drawn_calls.hpp"
+#include "tests/text/answer/rendered_answer.hpp"
 #include "tests/text/jinja/template_input.hpp"
 #include "tests/text/text_data.hpp"
 #include "text/chat_template.hpp"
@@ -34,19 +35,6 @@ constexpr const char* kTools = R"json([
     "required":["entries"],"additionalProperties":false}}},
   {"type":"function","function":{"name":"now","description":"d","parameters":{"type":"object","properties":{},
     "required":[],"additionalProperties":false}}}])json";
-
-// Behind the question; "": refused.
-std::string rendered(const ChatTemplate& chat, const ChatMessage& answer) {
-  const std::vector<ChatMessage> messages = {{.role = "user", .content = "A question?"}, answer};
-  ChatTemplateInput input;
-  input.messages = template_messages(messages, chat.tool_dialect());
-  input.add_generation_prompt = false;
-  if (chat.tool_dialect().shows_tools) input.tools = parse_client_json(kTools).value();
-  input.bos_token = "<s>";
-  input.eos_token = "</s>";
-  const auto result = joined(chat.render(input));
-  return result.is_error ? "" : result.text.substr(result.text.rfind("A question?") + 11);
-}
 
 struct Counts {
   int drawn = 0, same = 0;
@@ -73,7 +61,7 @@ Counts written_as_drawn(const ChatTemplate& chat) {
                                       .name = name,
                                       .arguments = arguments});
       REQUIRE_MESSAGE(!message.tool_calls.empty(), *answer);
-      const std::string text = rendered(chat, message);
+      const std::string text = rendered_answer(chat, message, kTools);
       if (text.find(message.tool_calls.back().name) == std::string::npos) continue;  // it shows one call only
       ++counts.drawn;
       const bool is_same = text.find(*answer) != std::string::npos;
