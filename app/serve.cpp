@@ -299,7 +299,13 @@ void measure_encoders(std::vector<LoadedModel>& models, const StateDirectory* di
   }
 }
 
-// Where something is kept that was learnt of a model's states.
+std::uint32_t longest_context(const std::vector<LoadedModel>& models) {
+  std::uint32_t longest = 0;
+  for (const LoadedModel& model : models) longest = std::max(longest, model.context_length);
+  return longest;
+}
+
+// What was learnt of a model's states is kept by its fingerprint.
 void tell_models_apart(std::vector<LoadedModel>& models, const StateDirectory* directory) {
   if (!directory) return;
   for (LoadedModel& model : models) {
@@ -378,11 +384,9 @@ int run_serve(const ServeCommand& command, EndingSignals& signals) {
                              for_server.ollama_socket.get(), tls.get());
   auto extension = std::make_unique<StartExtension>(manager);
   auto models = load_models(with_opened_directory(options, state_directory.get()));
-  std::uint32_t longest_context = 0;
-  for (const auto& model : models) longest_context = std::max(longest_context, model.context_length);
-  Metrics metrics(
-      joined_names(models),
-      {.version = TROUPE_VERSION, .vllm_names = options.vllm_names, .context_length = longest_context});
+  Metrics metrics(joined_names(models), {.version = TROUPE_VERSION,
+                                         .vllm_names = options.vllm_names,
+                                         .context_length = longest_context(models)});
   const auto tracer = make_tracer(std::move(tracing), metrics);
   for_server.tracer = tracer.get();
   EngineOptions engine_settings = engine_options(models.front().options);

@@ -516,15 +516,21 @@ TEST_CASE(
   }
 }
 
+CoreWorld world_that(bool waits_for_masks) {
+  CoreWorld world;
+  if (waits_for_masks) {
+    world.start_waiting_worker(0);
+  } else {
+    world.start_worker(0);
+  }
+  return world;
+}
+
 TEST_CASE(
     "core: free tokens are drawn ahead without masks, on every device, and what is behind another is void") {
   for (const bool waits_for_masks : {false, true}) {
     CAPTURE(waits_for_masks);
-    CoreWorld world;
-    if (waits_for_masks)
-      world.start_waiting_worker(0);
-    else
-      world.start_worker(0);
+    CoreWorld world = world_that(waits_for_masks);
     const auto free = world.admit_free(counting(1, 5), 12, 4);
     const auto other = world.admit(counting(30, 5), 12);
     for (std::size_t i = 1; i < 5; ++i) {
@@ -561,11 +567,7 @@ TEST_CASE(
 TEST_CASE("core: a free draw of a token that may not be is made again, with its mask") {
   for (const bool waits_for_masks : {false, true}) {
     CAPTURE(waits_for_masks);
-    CoreWorld world;
-    if (waits_for_masks)
-      world.start_waiting_worker(0);
-    else
-      world.start_worker(0);
+    CoreWorld world = world_that(waits_for_masks);
     const auto free = world.admit_free(counting(1, 5), 8, 7);
     world.finish_batch(0);
     REQUIRE(world.answer(free).tokens.size() == 1);
