@@ -333,7 +333,7 @@ void EngineCore::allow_draw(Sequence& sequence) const {
   }
 }
 
-// To draws in flight: to the first, or to all of them, if they are free.
+// The first draw in flight gets the mask; if tokens are free, all draws in flight get one of all tokens.
 void EngineCore::hand_mask(Sequence& sequence) {
   if (!sequence.draws_freely())
     return out_->push_back(HandMask{.slot = sequence.mask_slots.front(), .mask = sequence.allowed});

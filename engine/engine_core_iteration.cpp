@@ -153,7 +153,7 @@ bool EngineCore::waits_for_masks(const Worker& worker, const Participants& parti
   return std::any_of(participants.begin(), participants.end(), [&](SequenceIndex index) {
     const Sequence& sequence = sequences_[index];
     if (!sequence.is_guided || sequence.is_guide_slow || sequence.draws_freely()) return false;
-    // Of a prompt's chunks none draws but the last, which may draw what the first mask says.
+    // Its mask is used up only by a draw in flight: chunks of a prompt but the last draw nothing.
     if (sequence.allowed) return sequence.progress.num_pending() > 0;
     return now_ - sequence.drawn <= kLongestMaskWait;
   });

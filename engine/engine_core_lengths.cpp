@@ -63,7 +63,7 @@ bool EngineCore::take(Sequence& sequence, const LengthForecast::Answer& answer) 
   return true;
 }
 
-// Of the step that draws an answer's first token, and of those that follow on each kTokensBetweenLooks.
+// The step draws the answer's first token, or the one that follows on each kTokensBetweenLooks.
 bool EngineCore::wants_state(const Sequence& sequence, const SequenceStep& step, const Worker& worker) const {
   if (!worker.device.hands_out_states || !step.sample || step.scores || sequence.is_only_scored) return false;
   const std::uint32_t num_drawn = sequence.num_generated() + sequence.progress.num_pending();

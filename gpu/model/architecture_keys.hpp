@@ -25,7 +25,7 @@ class ArchitectureKeys {
   // One number, or an array of the same number for each layer.
   std::optional<std::uint64_t> count(const char* suffix) const;
   std::uint64_t required_count(const char* suffix) const;
-  // By layer, of a key that is an array; empty: it is none.
+  // Counts by layer; empty: the key's value is no array.
   std::vector<std::uint64_t> layer_counts(const char* suffix) const;
   std::optional<double> number(const char* suffix) const { return file_.find_number(key(suffix)); }
   std::optional<bool> flag(const char* suffix) const { return file_.find_bool(key(suffix)); }

@@ -195,7 +195,7 @@ void add_experts(const ArchitectureKeys& keys, json& document) {
   document["norm_topk_prob"] = true;
 }
 
-// Of an unknown architecture: as most are.
+// An unknown architecture is taken for one like most.
 GgufFamily family_of(std::string_view architecture) {
   const GgufFamily* family = find_gguf(architecture);
   return family == nullptr ? GgufFamily{} : *family;

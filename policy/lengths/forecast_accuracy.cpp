@@ -52,7 +52,7 @@ ForecastAccuracy::Placed ForecastAccuracy::placed(const JudgedAnswer& answer, st
   return {.reserved = answer.reserved, .number = number, .has_fitted = answer.has_fitted};
 }
 
-// Of this answer with each that is kept.
+// Adds the pairs that the answer makes with each one that is kept (sign 1), or takes them off (-1).
 void ForecastAccuracy::count_pairs(const JudgedAnswer& answer, std::int64_t sign) {
   for (const JudgedAnswer& other : answers_) {
     const int order = order_of(answer.length, other.length);

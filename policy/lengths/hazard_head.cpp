@@ -53,7 +53,7 @@ void HazardHead::step_again() {
   }
 }
 
-// In its place, if it was told of while it ran.
+// An answer that was told of while it ran keeps its place.
 void HazardHead::keep(std::span<const float> features, const Answer& answer) {
   if (answer.told > 0) {
     const auto found =

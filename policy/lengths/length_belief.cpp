@@ -56,7 +56,7 @@ LengthBelief LengthBelief::pooled(const LengthBelief& other) const {
   return LengthBelief(both);
 }
 
-// Of lengths less than that.
+// The share of answers that are shorter.
 double LengthBelief::share_below(double length) const {
   double below = 0;
   for (std::size_t bin = 0; bin < kNumLengthBins; ++bin) {

@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kHalf = 0.5;
 
-// Of its other looks it differs by the place, of other answers by the rest.
+// The name of a look: other looks at the answer differ by the place, those at other answers by the rest.
 std::uint64_t name_of(std::uint64_t answer, const AnswerLooks::Look& look) {
   return answer * 0x9E3779B97F4A7C15U + look.at;
 }

@@ -18,7 +18,7 @@ std::shared_ptr<const TokenMask> mask_of(std::uint32_t num_generated) {
   return std::make_shared<const TokenMask>(std::move(mask));
 }
 
-// Of so many tokens from the first on.
+// A mask of so many tokens from the first on.
 std::shared_ptr<const TokenMask> mask_up_to(std::uint32_t number) {
   TokenMask mask(mask_words(256));
   for (std::size_t id = 100; id < 100 + number; ++id) mask[id / 32] |= 1U << (id % 32);

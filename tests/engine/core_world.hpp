@@ -56,7 +56,7 @@ class CoreWorld {
                             std::uint32_t foretold_tokens);
   void forecast(SequenceId id, std::uint32_t reserved_tokens, std::uint32_t likely_tokens = 1);
   void refine(SequenceId id, std::uint32_t reserved_tokens);
-  // By the state of its answer's token num_generated.
+  // A look's guess, by the state at its answer's token num_generated.
   void look(SequenceId id, std::uint32_t reserved_tokens, std::uint32_t num_generated);
   // A mask of one token for the sequence's next one.
   void allow(SequenceId id, std::uint32_t num_generated);

@@ -26,7 +26,7 @@ std::int32_t small_token(std::span<const std::int32_t> context);
 inline constexpr std::uint32_t kSmallVocabulary = 1U << 16;
 // The mask of a guided sequence's token at this position: it says only which it is for.
 std::shared_ptr<const TokenMask> small_mask(std::uint32_t position);
-// Of tokens that are free from this position on: all but `last` and kStray; `last` is allowed.
+// The masks from this position on: all tokens but `last` and kStray are free; `last` is allowed.
 struct SmallFreedom {
   std::shared_ptr<const TokenMask> allowed, free;
 };

@@ -70,7 +70,7 @@ std::vector<Tool> freed(std::vector<Tool> tools, bool strict_ones_too) {
   return tools;
 }
 
-// Of objects that hold no mark of gpt-oss where one would be read.
+// Arguments hold no mark of gpt-oss where one would be read.
 JsonSpelling spelling_of_arguments(const CallFormat& format, const Tokenizer& tokenizer) {
   JsonSpelling spelling;
   if (format.style == CallStyle::kHarmony && !harmony::has_special_marks(tokenizer)) spelling.escaped = '<';
@@ -78,7 +78,7 @@ JsonSpelling spelling_of_arguments(const CallFormat& format, const Tokenizer& to
   return spelling;
 }
 
-// Of the object around name and arguments.
+// The spelling of the object around name and arguments.
 JsonSpelling spelling_of_object(const CallFormat& format) {
   return {.separators = format.spelling ? format.spelling->object : std::nullopt};
 }

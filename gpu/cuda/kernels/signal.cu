@@ -13,7 +13,7 @@ namespace {
 
 constexpr unsigned kSignalThreads = 128;
 
-// For a thread of the host that polls it. Behind a barrier: the fence is for the stores of all threads that
+// The host's thread polls the word. A barrier comes before: the fence is for the stores of all threads that
 // came to it (PTX ISA, "Memory Consistency Model": causality order goes through the barrier).
 __device__ void store_for_host(std::uint64_t* address, std::uint64_t value) {
   __threadfence_system();

@@ -31,7 +31,7 @@ const json* find_rope(const ConfigFields& fields, const char* kind) {
   return nullptr;
 }
 
-// Of newer files in an object for each kind of layer, of older ones in a field.
+// Newer files have it in an object for each kind of layer, older ones in a field.
 float read_local_theta(const ConfigFields& fields) {
   constexpr float kUsual = 10000.0F;
   const json* rope = find_rope(fields, "sliding_attention");

@@ -21,7 +21,7 @@ JudgedAnswer any_answer(std::mt19937_64& random) {
   return answer;
 }
 
-// Of all pairs.
+// Kendall's tau, summed over all pairs.
 double plain_tau(const std::deque<JudgedAnswer>& answers, std::size_t stage) {
   double concordant = 0, ordered = 0;
   for (std::size_t i = 0; i < answers.size(); ++i)

@@ -36,7 +36,7 @@ class WeakMemory {
   void take_new_stores();
   bool is_own(std::size_t at) const { return state_[at] != State::kOthers; }
 
-  // Of a byte, in the view of the block that runs.
+  // A byte's state in the view of the block that runs.
   enum class State : unsigned char { kOthers, kStored, kFenced, kShared };
 
   std::span<std::byte> memory_;      // what the block that runs sees
@@ -48,7 +48,7 @@ class WeakMemory {
   std::vector<State> state_;
 };
 
-// Of the thread that runs: what the twins of CUDA's functions call.
+// The twins of CUDA's functions call these for the thread that runs.
 void pass_fence();
 void perform_atomic();
 

@@ -33,7 +33,7 @@ TEST_CASE("cuda fences: blocks that share a depth see each other's sums behind a
     const FewTokenCase c{2, 20, 2056, true, true};
     FewTokenOperands operands(c);
     cuda::FewTokenInput input = operands.input();
-    // Of its own: what the sums were before is no other product's.
+    // A workspace of its own: no other product has left sums in it.
     DeviceArray<std::byte> workspace{std::vector<std::byte>(cuda::kFewTokenWorkspaceBytes)};
     input.workspace = workspace.data();
     DeviceArray<float> sums(std::vector<float>(c.tokens * c.outputs));

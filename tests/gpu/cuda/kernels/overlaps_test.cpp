@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::uint32_t kWidth = 16;
 
-// Of two launches behind a first one, those that began while the one before them ran.
+// How many of two launches behind a first one began while the one before them ran.
 template <class Launch>
 std::uint64_t num_overlaps(const Launch& launch) {
   launch();
