@@ -25,7 +25,8 @@ class EngineScript {
     int num_resumes = 0;
   };
 
-  // Called at the end of each submit, on the caller's thread; may be empty.
+  // Called at the end of each submit, on the caller's thread; may be empty. A test may set it
+  // before its server has a request, or after wait_for_request() has found the last one sent.
   std::function<void(RequestId)> on_submit;
   EngineStatus status{.state = EngineState::kReady};
 
