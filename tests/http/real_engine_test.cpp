@@ -382,8 +382,11 @@ TEST_CASE("http and engine: of several answers to one prompt the prompt is compu
   constexpr std::string_view kComputed = "troupe_computed_prompt_tokens_total{model_name=\"bytes\"} ";
   const std::size_t at = all.find(kComputed);
   REQUIRE(at != std::string::npos);
-  // The others compute what is behind the last full page of 16 tokens.
-  CHECK(std::stoi(all.substr(at + kComputed.size())) == 100 + 3 * (100 % 16));
+  // The others compute what is behind the last full page of 16 tokens; or, where one comes when the
+  // first has ended and left the page it filled in part, the last token alone.
+  const int computed = std::stoi(all.substr(at + kComputed.size()));
+  CHECK(computed >= 100 + 3);
+  CHECK(computed <= 100 + 3 * (100 % 16));
   CHECK(stack.is_quiet());
 }
 
