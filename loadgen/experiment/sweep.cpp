@@ -118,7 +118,8 @@ class Sweep {
   // Before the first run: what is found later has cost hours.
   void check_simulation() const {
     const std::string& endpoint = experiment_.options.endpoint;
-    if (endpoint == "embeddings" || endpoint == "classify")
+    const bool is_of_trees = profile_->cells && profile_->cells->graphs == GraphKind::kTree;
+    if (endpoint == "embeddings" || (endpoint == "classify" && !is_of_trees))
       throw std::runtime_error(
           "run.endpoint: expected chat, completions or responses beside --profile, got '" + endpoint +
           "', which no simulation plays");

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <regex>
 #include <set>
 #include <string>
 #include <vector>
@@ -217,6 +218,25 @@ TEST_CASE("sweep: requests of encoders are not simulated as chats") {
     CHECK(refusal("calibrates = false", "endpoint = \"" + endpoint + "\"") ==
           "run.endpoint: expected chat, completions or responses beside --profile, got '" + endpoint +
               "', which no simulation plays");
+}
+
+TEST_CASE("sweep: the experiments with cells are simulated with their profiles") {
+  const fs::path experiments = fs::path(TROUPE_SOURCE_DIR) / "configs/experiments";
+  for (const auto& [name, profile] : std::vector<std::pair<std::string, std::string>>{
+           {"lstm", "lstm"}, {"lstm-workers", "lstm"}, {"seq2seq", "seq2seq"}, {"tree", "tree-lstm"},
+           {"tree-complete", "tree-lstm"}, {"tree-workers", "tree-lstm"}}) {
+    CAPTURE(name);
+    const auto of_lines = [](const std::string& text) { return std::regex(text, std::regex::multiline); };
+    std::string text = file_text(experiments / ("cells-" + name + ".toml"));
+    text = std::regex_replace(text, of_lines("^rates = .*$"), "rates = [1000]\nseeds = [1]");
+    text = std::regex_replace(text, of_lines("^duration_s = .*$"), "max_conversations = 8");
+    text = std::regex_replace(text, of_lines("^warmup_s = .*$"), "warmup_s = 0");
+    const Place place(text);
+    auto settings = place.settings();
+    settings.only_simulates = true;
+    settings.profile = experiments / "profiles" / (profile + "-1024.json");
+    CHECK(place.run(settings).failures.empty());
+  }
 }
 
 std::string flag_refusal(const std::vector<std::string>& argv, const CostProfile& profile,
