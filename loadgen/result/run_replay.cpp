@@ -32,6 +32,11 @@ PlannedTurn turn_of(const RequestRecord& record, const RequestRecord* before, st
   return turn;
 }
 
+// What the first turn found cached was of other conversations: a template's words, a system text.
+PrefixBlock shared_head(const RequestRecord& first) {
+  return {.id = 0, .num_tokens = std::min(first.cached_tokens, std::max(first.prompt_tokens, 1U) - 1)};
+}
+
 std::uint32_t max_tokens_of(const RunResult& result, const RequestRecord& record) {
   return record.request_class < result.classes.size() ? result.classes[record.request_class].max_tokens : 1;
 }
@@ -52,6 +57,11 @@ std::vector<PlannedConversation> conversations_of(const RunResult& result) {
       conversation.request_class = record->request_class;
       conversation.turns.push_back(turn_of(*record, before, max_tokens_of(result, *record)));
       before = record;
+    }
+    const PrefixBlock head = shared_head(*turns.begin()->second);
+    if (head.num_tokens > 0) {
+      conversation.prefix = {head};
+      conversation.turns.front().prompt_tokens -= head.num_tokens;
     }
     conversations.push_back(std::move(conversation));
   }

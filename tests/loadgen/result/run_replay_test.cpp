@@ -74,6 +74,27 @@ TEST_CASE("run replay: a turn that finds less of its history cached computes the
   CHECK(records[1].cached_tokens == 32);
 }
 
+TEST_CASE("run replay: what first turns found cached, conversations share") {
+  CostProfile profile = plain_profile();
+  profile.serving.settings.cache_policy = EvictionPolicy::kValue;
+  RunResult run;
+  for (std::uint64_t i = 0; i < 6; ++i) run.records.push_back(record_of(i, 0, i * 200ms, 60 + i, 3));
+  for (RequestRecord& record : run.records) record.cached_tokens = 24;
+  run.records[4].cached_tokens = 500;  // more than there is
+  run.records.push_back(record_of(5, 1, 2s, 80, 3));
+  run.records.back().cached_tokens = 67;
+  const auto conversations = conversations_of(run);
+  CHECK(conversations[1].turns[0].prompt_tokens == 61 - 24);
+  CHECK(conversations[4].turns[0].prompt_tokens == 1);
+  ConversationList source(conversations);
+  const auto records = simulate(profile, source, {RequestClass{}}, {}).result.records;
+  REQUIRE(records.size() == 7);
+  for (std::size_t i = 0; i < 7; ++i) CHECK(records[i].prompt_tokens == run.records[i].prompt_tokens);
+  CHECK(records[0].cached_tokens == 0);
+  for (const std::size_t i : {1, 2, 3, 4, 5}) CHECK(records[i].cached_tokens == 24);
+  CHECK(records[6].cached_tokens == 67);
+}
+
 TEST_CASE("run replay: what was not completed is tried for a token") {
   RunResult run;
   run.records = {record_of(0, 0, 5ms, 8, 0)};
