@@ -27,6 +27,7 @@ import http_streams  # noqa: E402
 from live_server import DEMO_MODEL, ROOT  # noqa: E402
 from measured_server import measured_server  # noqa: E402
 from measurements import fast_directory, not_run, record  # noqa: E402
+from shipped_choices import SHIPPED, shippable  # noqa: E402
 
 MEAN_PROMPT, MEAN_ANSWER, SPREAD, LONGEST = 202, 179, 1.0, 1024
 SHAPES = {
@@ -80,7 +81,8 @@ def measure_troupe(arguments, model, requests):
             four, itl = http_streams.stream(server.port, requests[:40], 4)
             one, _ = http_streams.stream(server.port, requests[:arguments.one_stream], 1)
             if arguments.keep_choices:
-                shutil.copy(server.store / "product-choices.json", arguments.keep_choices)
+                measured = (server.store / "product-choices.json").read_text()
+                arguments.keep_choices.write_text(shippable(measured, SHIPPED.read_text()))
     except (RuntimeError, OSError, SystemExit) as error:
         return not_run("troupe", f"{type(error).__name__}: {error}")
     record("troupe_at_once", "troupe, 1,000 requests at once", at_once, "tokens/s", shape=arguments.shape)
@@ -156,7 +158,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--troupe", type=pathlib.Path, default=ROOT / "build/release/app/troupe")
     parser.add_argument("--library-path", help="LD_LIBRARY_PATH of the server alone")
-    parser.add_argument("--keep-choices", type=pathlib.Path, help="where to leave how products are computed fastest")
+    parser.add_argument("--keep-choices", type=pathlib.Path, help="where to leave how products are computed fastest, as a file to ship")
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--shape", choices=SHAPES, default="8b")
     parser.add_argument("--requests", type=int, default=1000)

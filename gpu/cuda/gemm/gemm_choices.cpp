@@ -209,14 +209,16 @@ std::optional<GemmChoices> read_gemm_choices(int directory, const GemmDevice& de
   const auto devices = devices_of(*text);
   if (!devices) throw std::runtime_error("expected JSON of format " + std::to_string(kFormat));
   const Json wanted = json_of(device);
-  const auto part = std::find_if(devices->begin(), devices->end(), [&](const Json& json) {
-    return json.is_object() && member(json, "device") == wanted;
-  });
-  if (part == devices->end()) return std::nullopt;
-  auto choices = choices_of(member(*part, "choices"), device);
-  if (!choices) throw std::runtime_error("expected a list of products, each once, and their kernels");
-  if (member(*part, "checksum") != checksum_of(list_of(*choices)))
-    throw std::runtime_error("expected choices that match their checksum");
+  std::optional<GemmChoices> choices;
+  for (const Json& part : *devices) {
+    if (!part.is_object() || member(part, "device") != wanted) continue;
+    const auto of_part = choices_of(member(part, "choices"), device);
+    if (!of_part) throw std::runtime_error("expected a list of products, each once, and their kernels");
+    if (member(part, "checksum") != checksum_of(list_of(*of_part)))
+      throw std::runtime_error("expected choices that match their checksum");
+    if (!choices) choices.emplace();
+    choices->insert(of_part->begin(), of_part->end());
+  }
   return choices;
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The GEMM autotuner's results: which kernel computes which product, as measured, kept in the state directory
 // for the next start, or shipped with the programs. A file has a list for each kind of GPU
-// and version of cuBLASLt; a driver is no part of that, its updates leave kernels as they are.
-// The file is read as hostile input: a damaged or a cut one counts as nothing there, and
-// products are measured again.
+// and version of cuBLASLt, or several, of which an earlier one counts; a driver is no part of that, its
+// updates leave kernels as they are. The file is read as hostile input: a damaged or a cut one counts as
+// nothing there, and products are measured again.
 #pragma once
 
 #include <cstddef>

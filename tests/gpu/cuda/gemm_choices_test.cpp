@@ -132,6 +132,25 @@ TEST_CASE("product choices: a file holds those of several devices and versions")
   CHECK(file.problem() == "");
 }
 
+TEST_CASE("product choices: of several lists of a device the first one that has a product counts") {
+  ChoicesFile file;
+  GemmChoices newer = some_choices();
+  newer.erase(newer.begin());
+  newer.begin()->second.microseconds = 9.5;
+  write_gemm_choices(file.directory(), kDevice, some_choices());
+  const auto old = nlohmann::json::parse(file.text());
+  write_gemm_choices(file.directory(), kDevice, newer);
+  auto both = nlohmann::json::parse(file.text());
+  both["devices"].push_back(old.at("devices").at(0));
+  file.set_text(both.dump());
+  GemmChoices expected = newer;
+  for (const auto& choice : some_choices()) expected.insert(choice);
+  CHECK(expected.size() == newer.size() + 1);
+  CHECK(read_gemm_choices(file.directory(), kDevice) == expected);
+  write_gemm_choices(file.directory(), kDevice, newer);  // in the place of both
+  CHECK(read_gemm_choices(file.directory(), kDevice) == newer);
+}
+
 TEST_CASE("product choices: of too many devices the oldest go") {
   ChoicesFile file;
   GemmDevice device = kDevice;
