@@ -33,6 +33,7 @@ std::size_t cut(std::byte* base, const BatchCapacity& capacity, BatchInput& inpu
   cutter.cut(input.token_ids, capacity.tokens);
   cutter.cut(input.slots, capacity.tokens);
   cutter.cut(input.places, capacity.tokens);
+  cutter.cut(input.previous_pages, capacity.tokens);
   cutter.cut(input.output_rows, capacity.output_rows);
   cutter.cut(input.sample_rows, capacity.output_rows);
   cutter.cut(input.suppressed, capacity.suppressed);
@@ -105,6 +106,13 @@ void fill_places(const Batch& batch, const BatchInput& input) {
   std::vector<TokenPlace> places;
   place_tokens(batch.slices, batch.page_table, places);
   std::copy(places.begin(), places.end(), input.places);
+  PageId* previous = input.previous_pages;
+  for (const SequenceSlice& slice : batch.slices) {
+    for (std::uint32_t i = 0; i < slice.num_tokens; ++i) {
+      const auto page = (slice.context_length + i) / static_cast<std::uint32_t>(kKvPageTokens);
+      *previous++ = batch.page_table[slice.first_page + (page == 0 ? 0 : page - 1)];
+    }
+  }
 }
 
 // Slices that are whole sequences.
@@ -139,6 +147,7 @@ void fill_padding(const Batch& batch, const BatchCapacity& capacity, const Paddi
     input.token_ids[i] = -1;
     input.slots[i] = kNoSlot;
     input.places[i] = {.position = i % static_cast<std::uint32_t>(kKvPageTokens), .page = padding.page};
+    input.previous_pages[i] = padding.page;
   }
   for (std::uint32_t i = batch.num_tokens(); i < capacity.nodes; ++i) input.nodes[i] = {.row = padding.slot};
   for (std::uint32_t i = batch.num_output_rows(); i < capacity.output_rows; ++i) {

@@ -46,6 +46,7 @@ struct BatchInput {
   std::int32_t* token_ids = nullptr;     // [tokens]
   std::uint32_t* slots = nullptr;        // [tokens]: whose last token is the input, or kNoSlot
   TokenPlace* places = nullptr;          // [tokens]
+  PageId* previous_pages = nullptr;      // [tokens]: the sequence's page before the place's, or the place's
   std::uint32_t* output_rows = nullptr;  // [output_rows]
   SampleRow* sample_rows = nullptr;      // [output_rows]
   std::int32_t* suppressed = nullptr;    // [suppressed]

@@ -109,7 +109,6 @@ class Lowering {
   void lower(const Add&, const Operator&) { refuse(kNoGpt); }
   void lower(const EmbedSinusoids&, const Operator&) { refuse(kNoSources); }
   void lower(const SoftCap&, const Operator&) { refuse(kNoSoftCaps); }
-  void lower(const ShortConvolution&, const Operator&) { refuse(kNoConvolutions); }
 
   TensorSpec& tensor(TensorId id) { return lowered_.tensors[id]; }
   TensorId add_temporary(std::string name, DataType type, std::uint32_t columns) {
@@ -308,7 +307,7 @@ void refuse_unsupported(const Program& program) {
 }  // namespace
 
 bool can_fuse(const Program& program, DataType compute_type) {
-  if (!has<PagedAttention>(program)) return false;
+  if (!has<PagedAttention>(program) || has<ShortConvolution>(program)) return false;
   return std::all_of(program.operators.begin(), program.operators.end(), [&](const Operator& op) {
     if (std::holds_alternative<HeadNorm>(op.kind)) return false;  // the product rotates what it made
     if (!std::holds_alternative<Matmul>(op.kind)) return true;

@@ -8,7 +8,7 @@
 // x, norm, product, activation, product that adds to x: 9 steps a layer.
 //
 // With norms of heads, they are a step in front of the rotation, and few tokens take the
-// same steps as many.
+// same steps as many. So it is with short convolutions, a step each that is two kernels.
 //
 // Encoders take the steps of their operators one for one, whatever the number of tokens.
 //
@@ -84,14 +84,15 @@ struct FusedGatedStep {
   FusedInput input;
 };
 
-// Operators of encoders are steps as they are, with their inputs and outputs. So are those of recurrent
-// cells, but that GatherState may write the compute type, and that cells have a second output, a copy of h in
+// Operators of encoders are steps as they are, with their inputs and outputs. So are short convolutions, which
+// read the compute type, and those of recurrent cells, but that GatherState may write the compute type, and that cells have a second output, a copy of h in
 // that type, where a product reads h.
 using StepKind =
     std::variant<EmbedStep, NormStep, GemmStep, HeadNormStep, RotaryStep, AttentionStep, GatedActivationStep,
                  GatherStep, SampleStep, FusedQkvStep, FusedResidualStep, FusedGatedStep, EmbedPositions,
                  LayerNorm, Activate, SelfAttention, Pool, WriteVectors, GatherState, KeepState, LstmCell,
-                 GruCell, TreeLstmLeaf, TreeLstmBinary, TreeLstmChildSum, AttendStates, AdditiveAttention>;
+                 GruCell, TreeLstmLeaf, TreeLstmBinary, TreeLstmChildSum, AttendStates, AdditiveAttention,
+                 ShortConvolution>;
 
 struct Step {
   StepKind kind;
@@ -114,7 +115,6 @@ inline constexpr const char* kNoOtherScales =
     "the CUDA device multiplies neither embeddings nor scores by a number of the model's own yet";
 inline constexpr const char* kNoGatedGelu = "the CUDA device gates by SiLU only yet";
 inline constexpr const char* kNoGpt = "the CUDA device has no decoders with layer norms (GPT) yet";
-inline constexpr const char* kNoConvolutions = "the CUDA device has no short convolutions (LFM2) yet";
 inline constexpr const char* kNoExperts = "the CUDA device has no mixtures of experts yet";
 
 struct LoweredProgram {

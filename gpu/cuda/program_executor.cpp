@@ -32,6 +32,7 @@
 #include "gpu/cuda/kernels/rows/pool.hpp"
 #include "gpu/cuda/kernels/rows/rms_norm.hpp"
 #include "gpu/cuda/kernels/sampling/sample.hpp"
+#include "gpu/cuda/kernels/short_convolution.hpp"
 #include "gpu/cuda/runtime/cuda_check.hpp"
 
 namespace troupe::cuda {
@@ -531,6 +532,28 @@ class ProgramExecutor::Queueing {
          .width = columns(query),
          .overlaps_previous = executor_.settings_.overlaps_kernels},
         stream_);
+  }
+
+  void queue(const ShortConvolution& convolution, const Step& step) {
+    enter(convolution.layer + convolution.num_layers - 1);
+    const TensorId bcx = step.inputs.at(0), y = step.outputs.at(0);
+    const DeviceWeight& taps = weight(step.inputs.at(1));
+    launch_short_convolution({.bcx = address(bcx),
+                              .bcx_stride = columns(bcx),
+                              .weight = vector(step.inputs[1]),
+                              .num_taps = taps.columns / columns(y),
+                              .width = columns(y),
+                              .places = batch_.input.places,
+                              .previous_pages = batch_.input.previous_pages,
+                              .num_tokens = rows(bcx),
+                              .pool = memory_.pool,
+                              .layout = memory_.layout,
+                              .layer = convolution.layer,
+                              .num_layers = convolution.num_layers,
+                              .y = address(y),
+                              .y_stride = columns(y),
+                              .overlaps_previous = executor_.settings_.overlaps_kernels},
+                             stream_);
   }
 
   // Inputs of a fused product, as FusedInput lists them.

@@ -67,4 +67,6 @@ GOALS = [
     Goal("follow_up_ttft_host", "the same from the host tier", at_most=0.20),
     Goal("sample_top_p", "sampling 64 rows of 128,256 logits, top_p 0.9, us", at_most=60.0),
     Goal("lstm_step_512", "LSTM step of 512 cells, 1024 wide, us", at_most=25.0),
+    Goal("short_convolution_64", "short convolution of 64 tokens, LFM2-1.2B, us", at_most=8.0),
+    Goal("short_convolution_8192", "short convolution of 8,192 tokens, LFM2-1.2B, of copy bandwidth", at_least=0.5),
 ]

@@ -43,6 +43,7 @@ std::vector<Part> all_parts() {
           {"rows", bench_rows},
           {"sampling", bench_sampling},
           {"recurrent", bench_recurrent},
+          {"convolutions", bench_convolutions},
           {"completion", bench_completion},
           {"page_copies", bench_page_copies}};
 }

@@ -55,6 +55,7 @@ void bench_fused_gemms(Bench& bench);
 void bench_rows(Bench& bench);
 void bench_sampling(Bench& bench);
 void bench_recurrent(Bench& bench);
+void bench_convolutions(Bench& bench);
 void bench_completion(Bench& bench);
 void bench_page_copies(Bench& bench);
 

@@ -47,16 +47,31 @@ TEST_CASE("cuda bench: every part runs with tiny shapes and says what it should"
     CHECK(line.at("goal").is_null() == line.at("met").is_null());
     num_goals += line.at("goal").is_null() ? 0 : 1;
   }
-  for (const char* id :
-       {"limit_read", "limit_copy", "limit_product", "limit_to_device", "limit_to_host",
-        "decode_attention_64x16384", "decode_attention_64x256", "mixed_attention_32x8_of_2048",
-        "prefill_attention_8192", "softmax_20x500", "layer_norm_1x10", "lstm_step_512",
-        "completion_polled_word", "completion_polled_of_host_function", "train_slowed_by_polled_word",
-        "train_slowed_by_host_function", "pages_from_host", "pages_to_host", "pages_from_host_wide"}) {
+  for (const char* id : {"limit_read",
+                         "limit_copy",
+                         "limit_product",
+                         "limit_to_device",
+                         "limit_to_host",
+                         "decode_attention_64x16384",
+                         "decode_attention_64x256",
+                         "mixed_attention_32x8_of_2048",
+                         "prefill_attention_8192",
+                         "softmax_20x500",
+                         "layer_norm_1x10",
+                         "lstm_step_512",
+                         "short_convolution_64",
+                         "short_convolution_8192",
+                         "completion_polled_word",
+                         "completion_polled_of_host_function",
+                         "train_slowed_by_polled_word",
+                         "train_slowed_by_host_function",
+                         "pages_from_host",
+                         "pages_to_host",
+                         "pages_from_host_wide"}) {
     CAPTURE(id);
     CHECK(ids.contains(id));
   }
-  CHECK(num_goals == 13);
+  CHECK(num_goals == 15);
 }
 
 TEST_CASE("cuda bench: only the parts that were asked for run, behind the limits") {

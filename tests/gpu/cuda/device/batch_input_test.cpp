@@ -78,6 +78,8 @@ TEST_CASE("batch input: every token knows its id or its slot, and its place") {
   CHECK(in.input.places[4].position == 31);
   CHECK(in.input.places[4].page == 7);
   CHECK(in.input.places[5].page == 8);
+  CHECK(std::vector(in.input.previous_pages, in.input.previous_pages + 6) ==
+        std::vector<PageId>{5, 7, 7, 7, 7, 7});
 }
 
 TEST_CASE("batch input: the rows that are sampled know their token, position and what is suppressed") {
@@ -142,6 +144,7 @@ TEST_CASE("batch input: rows beyond the batch are nobody's, and none is at anoth
   for (std::uint32_t i = 0; i < capacity.tokens; ++i) {
     const auto [position, page] = in.input.places[i];
     if (i >= 6) CHECK(page == 99);
+    if (i >= 6) CHECK(in.input.previous_pages[i] == 99);
     if (i >= 6) CHECK(in.input.token_ids[i] == -1);
     CHECK(places.insert({page, position % 32}).second);
   }

@@ -9,6 +9,7 @@
 #include "gpu/cuda/cuda_model.hpp"
 #include "gpu/model/random_model.hpp"
 #include "gpu/networks/gpt.hpp"
+#include "gpu/networks/lfm2.hpp"
 #include "gpu/networks/llama.hpp"
 #include "tests/support/temporary_directory.hpp"
 
@@ -50,6 +51,25 @@ TEST_CASE("lowering: norms of heads are a step of their own, and nothing is fuse
     }
     CHECK(num_norms == 1);
     CHECK(num_rotations == 1);
+  }
+}
+
+TEST_CASE("lowering: a short convolution is a step of its own, between products of the compute type") {
+  ModelConfig config = llama_100m();
+  config.num_layers = 2;
+  config.head_norms = true;
+  config.lfm2 = Lfm2Config{.is_convolution = {true, false}, .num_taps = 3};
+  for (const std::uint32_t num_tokens : {1U, 200U}) {
+    const auto program = Lfm2Network(config).build_program(0, {num_tokens, num_tokens}, DataType::kBF16);
+    const auto lowered = cuda::lower(program, DataType::kBF16);
+    std::size_t num_convolutions = 0;
+    for (const auto& step : lowered.steps) {
+      if (!std::holds_alternative<ShortConvolution>(step.kind)) continue;
+      ++num_convolutions;
+      CHECK(lowered.tensors[step.inputs.at(0)].type == DataType::kBF16);
+      CHECK(lowered.tensors[step.outputs.at(0)].type == DataType::kBF16);
+    }
+    CHECK(num_convolutions == 1);
   }
 }
 

@@ -12,6 +12,7 @@
 #include "gpu/cuda/kernels/rows/gated_activation.hpp"
 #include "gpu/cuda/kernels/rows/gather_rows.hpp"
 #include "gpu/cuda/kernels/rows/rms_norm.hpp"
+#include "gpu/cuda/kernels/short_convolution.hpp"
 #include "tests/gpu/cuda/kernels/few_token_operands.hpp"
 #include "tests/gpu/operators/state_pool.hpp"
 #include "tests/simt/runtime/runtime.hpp"
@@ -144,6 +145,33 @@ TEST_CASE("cuda overlaps: kernels of rows wait, and let the next one start") {
                      nullptr);
   norm();
   CHECK(simt::kernels_overlapped() - before == 1);  // the embedding itself is behind the batch's input
+}
+
+TEST_CASE("cuda overlaps: a short convolution waits, within and behind it, and lets the next kernel start") {
+  const KvLayout layout{
+      .num_layers = 1, .num_pages = 1, .num_kv_heads = 1, .head_dim = 8, .type = DataType::kF32};
+  DeviceArray<float> bcx(random_values(2 * 3 * kWidth, 1)), weight(random_values(kWidth * 3, 2)),
+      y(std::vector<float>(2 * kWidth));
+  DeviceArray<TokenPlace> places(std::vector<TokenPlace>{{0, 0}, {1, 0}});
+  DeviceArray<PageId> pages(std::vector<PageId>{0, 0});
+  DeviceArray<std::byte> pool(std::vector<std::byte>(kv_pool_bytes(layout)));
+  CHECK(num_overlaps([&] {
+          cuda::launch_short_convolution({.bcx = bcx.data(),
+                                          .bcx_stride = 3 * kWidth,
+                                          .weight = weight.data(),
+                                          .num_taps = 3,
+                                          .width = kWidth,
+                                          .places = places.data(),
+                                          .previous_pages = pages.data(),
+                                          .num_tokens = 2,
+                                          .pool = pool.data(),
+                                          .layout = layout,
+                                          .num_layers = 1,
+                                          .y = y.data(),
+                                          .y_stride = kWidth,
+                                          .overlaps_previous = true},
+                                         nullptr);
+        }) == 4);  // two kernels a launch
 }
 
 TEST_CASE("cuda overlaps: a product of few tokens waits, and lets the next kernel start") {

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small random models of every family on the CUDA device: what transformers computes with the same weights, or
+// a refusal that names what the device lacks. The files are those of tests/gpu/networks/families_test.cpp.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "cuda_model.hpp"
+#include "generation.hpp"
+#include "gpu/model/safetensors.hpp"
+
+namespace troupe {
+namespace {
+
+std::filesystem::path families() { return std::filesystem::path(TROUPE_SOURCE_DIR) / "tests/fixtures/families"; }
+
+template <typename T>
+std::vector<T> values_of(const SafetensorsFile& file, const std::string& name) {
+  const auto* entry = file.find(name);
+  REQUIRE_MESSAGE(entry != nullptr, name);
+  std::vector<T> values(entry->size_bytes / sizeof(T));
+  std::memcpy(values.data(), file.bytes_of(*entry).data(), entry->size_bytes);
+  return values;
+}
+
+struct Expectation {
+  std::vector<DirectRequest> requests;
+  std::vector<std::vector<std::int32_t>> greedy;
+  std::vector<std::vector<float>> logits;  // [greedy, vocabulary]
+};
+
+Expectation read_expectation(const std::filesystem::path& directory) {
+  const SafetensorsFile file(directory / "reference.safetensors");
+  Expectation expectation;
+  for (const std::string number : {"0", "1"}) {
+    expectation.greedy.push_back(values_of<std::int32_t>(file, "greedy_" + number));
+    expectation.logits.push_back(values_of<float>(file, "logits_" + number));
+    expectation.requests.push_back({.prompt = values_of<std::int32_t>(file, "tokens_" + number),
+                                    .num_new = static_cast<std::uint32_t>(expectation.greedy.back().size()),
+                                    .first_iteration = static_cast<std::uint32_t>(
+                                        3 * expectation.requests.size())});
+  }
+  return expectation;
+}
+
+BackendSettings settings_of(const std::filesystem::path& model, DataType type) {
+  BackendSettings settings = small_settings(type);
+  settings.model_dir = model;
+  settings.max_batch_tokens = 64;
+  return settings;
+}
+
+// Empty: the device has all that the family needs.
+std::string refusal_of(const std::filesystem::path& model) {
+  try {
+    (void)cuda::plan_cuda_model(settings_of(model, DataType::kF32));
+    return "";
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+struct Answers {
+  std::vector<std::vector<std::int32_t>> tokens;
+  CapturedLogits logits;
+  std::size_t num_graphs = 0;
+};
+
+// With graphs unless logits are captured.
+Answers answers_of(const std::filesystem::path& model, const Expectation& expectation, DataType type,
+                   const GenerationSettings& generation = {}, bool captures = false) {
+  Answers answers;
+  std::string news;
+  const auto loaded =
+      std::make_shared<const cuda::CudaModel>(cuda::plan_cuda_model(settings_of(model, type)), news);
+  cuda::CudaDevice device(loaded, {.on_logits = captures ? capture_logits(answers.logits) : LogitsHook()});
+  ProgramCache programs(loaded->plan.network, loaded->plan.compute_type, loaded->plan.largest);
+  answers.tokens = generate(device, programs, expectation.requests, generation);
+  answers.num_graphs = device.num_graphs();
+  return answers;
+}
+
+// |a - b| / |b| of a sequence's first logits.
+double first_difference(const std::vector<std::vector<float>>& rows, const std::vector<float>& expected) {
+  double squares = 0, reference = 0;
+  for (std::size_t i = 0; i < rows.at(0).size(); ++i) {
+    squares += std::pow(double{rows[0][i]} - expected.at(i), 2);
+    reference += std::pow(double{expected[i]}, 2);
+  }
+  return std::sqrt(squares / reference);
+}
+
+// Products of f32 are TF32's: where tokens part, transformers' logits are a near tie.
+void check_tokens(const std::vector<std::int32_t>& tokens, const std::vector<std::int32_t>& greedy,
+                  const std::vector<float>& logits) {
+  REQUIRE(tokens.size() == greedy.size());
+  const auto parted = std::mismatch(tokens.begin(), tokens.end(), greedy.begin());
+  if (parted.first == tokens.end()) return;
+  const std::size_t vocabulary = logits.size() / greedy.size();
+  const float* row = logits.data() + static_cast<std::size_t>(parted.first - tokens.begin()) * vocabulary;
+  const auto [lowest, highest] = std::minmax_element(row, row + vocabulary);
+  CHECK(row[*parted.second] - row[*parted.first] < 0.01F * (*highest - *lowest));
+}
+
+void check_family(const std::filesystem::path& model, const Expectation& expectation) {
+  CAPTURE(model);
+  const Answers alone = answers_of(model, expectation, DataType::kF32, {}, true);
+  for (std::size_t i = 0; i < expectation.logits.size(); ++i) {
+    check_tokens(alone.tokens.at(i), expectation.greedy[i], expectation.logits[i]);
+    CHECK(first_difference(alone.logits.at(i), expectation.logits[i]) < 5e-3);
+  }
+  const Answers rounded = answers_of(model, expectation, DataType::kBF16, {}, true);
+  CHECK(first_difference(rounded.logits.at(1), expectation.logits[1]) < 0.04);
+}
+
+// Chunks, pages, order, graphs and batches in flight change no token.
+void check_company(const std::filesystem::path& model, const Expectation& expectation) {
+  CAPTURE(model);
+  for (std::uint32_t seed = 1; seed <= 3; ++seed) {
+    set_stream_order(seed);
+    const Answers answers =
+        answers_of(model, expectation, DataType::kF32,
+                   {.seed = seed, .max_chunk = 20, .shuffle = true, .in_flight = 1 + seed % 2});
+    CHECK(answers.tokens == expectation.greedy);
+    CHECK(answers.num_graphs > 0);
+  }
+  set_stream_order(0);
+}
+
+}  // namespace
+
+TEST_CASE("cuda families: each is that of transformers, or refused by the name of what the device lacks") {
+  const GpuRuntime runtime;
+  std::map<std::string, std::string> refused;
+  for (const auto& folder : std::filesystem::directory_iterator(families())) {
+    if (const std::string refusal = refusal_of(folder.path()); refusal.empty()) {
+      check_family(folder.path(), read_expectation(folder.path()));
+    } else {
+      refused[folder.path().filename()] = refusal;
+    }
+  }
+  for (const auto& [family, refusal] : refused) {
+    CAPTURE(family);
+    CAPTURE(refusal);
+    CHECK(refusal.find("the CUDA device ") != std::string::npos);
+  }
+}
+
+TEST_CASE("cuda families: LFM2's tokens, also from a GGUF file, are transformers' in any company") {
+  const GpuRuntime runtime;
+  const auto directory = families() / "lfm2";
+  const Expectation expectation = read_expectation(directory);
+  check_company(directory, expectation);
+  check_company(directory / "model.gguf", expectation);
+}
+
+}  // namespace troupe
