@@ -80,8 +80,9 @@ struct AttentionLimits {
   // The first splits are so long, half as many that follow twice as long, as many again twice
   // as long as these, and so on: items of the longest contexts are few. A power of two.
   std::uint32_t even_splits = 512;
-  std::uint32_t window = 0;  // a token sees so many, itself included; 0: all before it
-  bool has_tiles = false;    // can_tile_attention()
+  // A token sees so many in every layer, itself included; 0: all before it, or layers differ.
+  std::uint32_t window = 0;
+  bool has_tiles = false;  // can_tile_attention()
   // Partial rows that there is memory for; a single item's rows get theirs in any case.
   std::uint32_t max_partials = std::numeric_limits<std::uint32_t>::max();
 };

@@ -113,6 +113,8 @@ CudaDevice::CudaDevice(std::shared_ptr<const CudaModel> model, const CudaDeviceO
                 model_->weights, gemms_, choices_,
                 {.num_heads = model_->plan.network->shapes().num_heads,
                  .compute_type = model_->plan.compute_type,
+                 .rotary_dim = model_->plan.rotary_dim(),
+                 .may_fuse = model_->plan.may_fuse(),
                  .overlaps_kernels = model_->plan.gpu.compute_capability >= 90}),
       copy_streams_({.ordinal = model_->plan.gpu.ordinal,
                      .layout = model_->plan.layout(),

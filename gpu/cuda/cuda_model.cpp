@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 
 #include "gpu/cuda/gemm/cublas_gemms.hpp"
@@ -51,10 +52,23 @@ DataType choose_type(const BackendSettings& settings, DataType weight_type, cons
   return type;
 }
 
+// Keys behind the window of every layer are in no item; behind that of some layers, they are read and masked.
+std::uint32_t window_of_all_layers(const CudaModelPlan& plan) {
+  std::optional<std::uint32_t> window;
+  for (const Operator& op : plan.network->build_program(0, {1, 1}, plan.compute_type).operators) {
+    const auto* attention = std::get_if<PagedAttention>(&op.kind);
+    if (attention == nullptr) continue;
+    if (window.value_or(attention->window) != attention->window) return 0;
+    window = attention->window;
+  }
+  return window.value_or(0);
+}
+
 // Contexts are cut alike whatever the model's longest is; max_partials is set by bound_batches().
 AttentionLimits attention_limits(const CudaModelPlan& plan) {
   const ModelShapes shapes = plan.network->shapes();
   return {.group_size = shapes.num_heads / shapes.num_kv_heads,
+          .window = window_of_all_layers(plan),
           .has_tiles = can_tile_attention(plan.layout())};
 }
 
@@ -164,7 +178,8 @@ std::size_t arena_bytes(const CudaModelPlan& plan) {
     std::uint64_t most = 0;
     for (CellId cell = 0; cell < plan.network->cells().size(); ++cell) {
       const Program program = plan.network->build_program(cell, shape, plan.compute_type);
-      most = std::max(most, place_temporaries(lower(program, plan.compute_type), shape).size_bytes);
+      most = std::max(
+          most, place_temporaries(lower(program, plan.compute_type, plan.may_fuse()), shape).size_bytes);
     }
     return most;
   };
@@ -217,10 +232,11 @@ MemoryPlan divide_memory(const CudaModelPlan& plan) {
 // The first cell stands for all: others of a recurrent network have about as many kernels.
 std::uint32_t depth_of(const CudaModelPlan& plan) {
   const Program decode = plan.network->build_program(0, {1, 1}, plan.compute_type);
-  return in_flight_depth(
-      least_time({.weight_bytes = WeightLayout(*plan.network, plan.compute_type).size_bytes(),
-                  .bytes_per_second = plan.gpu.bytes_per_second,
-                  .num_kernels = static_cast<std::uint32_t>(lower(decode, plan.compute_type).steps.size())}));
+  return in_flight_depth(least_time(
+      {.weight_bytes = WeightLayout(*plan.network, plan.compute_type).size_bytes(),
+       .bytes_per_second = plan.gpu.bytes_per_second,
+       .num_kernels =
+           static_cast<std::uint32_t>(lower(decode, plan.compute_type, plan.may_fuse()).steps.size())}));
 }
 
 DeviceMemory copied_rotary_table(const CudaModelPlan& plan) {
@@ -233,6 +249,10 @@ DeviceMemory copied_rotary_table(const CudaModelPlan& plan) {
 }
 
 }  // namespace
+
+std::uint32_t CudaModelPlan::rotary_dim() const {
+  return static_cast<std::uint32_t>(rotary_parameters(network->shapes(), context_length).rotary_dim);
+}
 
 KvLayout CudaModelPlan::layout() const {
   return kv_layout_of(network->shapes(), compute_type, has_pages() ? memory.num_pages + 1 : 0);
@@ -255,8 +275,8 @@ CudaModelPlan plan_cuda_model(const BackendSettings& settings) {
   if (plan.network->source()) throw std::runtime_error(settings.model_dir + ": " + kNoSources);
   const ModelShapes shapes = plan.network->shapes();
   if (plan.has_rows()) plan.settings.num_slots *= std::max(shapes.rows_a_sequence, 1U);
-  if (shapes.rotary.rotary_dim != 0 && shapes.rotary.rotary_dim != shapes.head_dim)
-    throw std::runtime_error(settings.model_dir + ": " + kNoPartialRotation);
+  if (plan.has_pages() && plan.rotary_dim() % 4 != 0)
+    throw std::runtime_error(settings.model_dir + ": " + kNoSuchRotation);
   plan.store = std::make_shared<const WeightStore>(settings.model_dir);
   check_weights(*plan.store, *plan.network);
   const auto embedding = find_sources(*plan.store, plan.network->weights().front());

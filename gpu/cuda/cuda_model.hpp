@@ -42,6 +42,9 @@ struct CudaModelPlan {
   MemoryPlan memory = {};
 
   bool has_pages() const { return cell.state == StateKind::kPages; }
+  // Kernels of few tokens rotate whole heads.
+  bool may_fuse() const { return rotary_dim() == network->shapes().head_dim; }
+  std::uint32_t rotary_dim() const;  // elements of a head
   bool has_rows() const { return cell.state == StateKind::kRows; }
   // One page more than batches may name: rows that only fill up a captured graph
   // write there. Only decoders have pages.
@@ -63,7 +66,7 @@ struct CudaModel {
 
   CudaModelPlan plan;  // without the store
   DeviceWeights weights;
-  DeviceMemory cosines_sines;  // [context_length, head_dim]
+  DeviceMemory cosines_sines;  // [context_length, rotary_dim]
   GemmChoices gemms;           // as measured, or none
 };
 

@@ -63,6 +63,11 @@ class Lowering {
     add(EmbedStep{}, op.inputs, op.outputs);
   }
 
+  void lower(const EmbedPositions& embed, const Operator& op) {
+    x_ = op.outputs.at(0);
+    add(embed, op.inputs, op.outputs);
+  }
+
   // A residual was added by the product that made it.
   virtual void lower(const RmsNorm& norm, const Operator& op) {
     add(NormStep{norm.epsilon}, {op.inputs.at(0), op.inputs.at(1)}, {op.outputs.at(0)});
@@ -82,10 +87,10 @@ class Lowering {
     add(HeadNormStep{norm.epsilon}, op.inputs, op.outputs);
   }
   virtual void lower(const RotaryAppendKv& rotary, const Operator& op) {
-    add(RotaryStep{rotary.layer}, op.inputs, op.outputs);
+    add(RotaryStep{rotary.layer, rotary.rotates}, op.inputs, op.outputs);
   }
   virtual void lower(const PagedAttention& attention, const Operator& op) {
-    add(AttentionStep{attention.layer}, op.inputs, op.outputs);
+    add(AttentionStep{attention.layer, attention.window, attention.scale}, op.inputs, op.outputs);
   }
   virtual void lower(const GatedActivation&, const Operator& op) {
     add(GatedActivationStep{}, op.inputs, op.outputs);
@@ -106,7 +111,10 @@ class Lowering {
   void lower(const GroupRows&, const Operator&) { refuse(kNoExperts); }
   void lower(const ExpertMatmul&, const Operator&) { refuse(kNoExperts); }
   void lower(const CombineExperts&, const Operator&) { refuse(kNoExperts); }
-  void lower(const Add&, const Operator&) { refuse(kNoGpt); }
+  // It is a part of the product in front of it.
+  void lower(const Add&, const Operator& op) {
+    if (op.inputs.at(0) != x_ || op.outputs.at(0) != x_) refuse("a sum that is not x");
+  }
   void lower(const EmbedSinusoids&, const Operator&) { refuse(kNoSources); }
   void lower(const SoftCap&, const Operator&) { refuse(kNoSoftCaps); }
 
@@ -182,6 +190,9 @@ class Lowering {
     for (const Operator& op : program_.operators) {
       if (std::holds_alternative<RmsNorm>(op.kind) && op.inputs.size() > 2) note(op.inputs[2]);
       if (std::holds_alternative<GatherRows>(op.kind) && op.inputs.size() > 1) note(op.inputs[1]);
+      if (!std::holds_alternative<Add>(op.kind)) continue;
+      note(op.inputs.at(1));
+      if (&program_.operators[*producers_[op.inputs[1]]] + 1 != &op) refuse("a sum far behind its product");
     }
   }
 };
@@ -227,7 +238,7 @@ class FusedLowering final : public Lowering {
       const Operator& attention = attention_of(c);
       tensor(c).type = compute_type_;
       tensor(c).columns = tensor(attention.outputs.at(0)).columns;
-      add(FusedQkvStep{input, rotary->layer}, std::move(inputs), {c});
+      add(FusedQkvStep{input, rotary->layer, rotary->rotates}, std::move(inputs), {c});
     } else if (std::holds_alternative<GatedActivation>(user.kind)) {
       add(FusedGatedStep{input}, std::move(inputs), {user.outputs.at(0)});
     } else {
@@ -285,20 +296,16 @@ class FusedLowering final : public Lowering {
 
 void refuse_unsupported(const Program& program) {
   if (has<EmbedSinusoids>(program)) refuse(kNoSources);
-  if (has<LayerNorm>(program) && has<PagedAttention>(program)) refuse(kNoGpt);
   for (const Operator& op : program.operators) {
     const auto* rotary = std::get_if<RotaryAppendKv>(&op.kind);
     const auto* attention = std::get_if<PagedAttention>(&op.kind);
     const auto* embed = std::get_if<Embed>(&op.kind);
     const auto* gated = std::get_if<GatedActivation>(&op.kind);
     if (std::holds_alternative<RouteExperts>(op.kind)) refuse(kNoExperts);
-    if (rotary != nullptr && !rotary->rotates) refuse(kNoUnrotatedLayers);
     if (rotary != nullptr && rotary->is_local) refuse(kNoLocalRotation);
-    if (attention != nullptr && attention->window != 0) refuse(kNoWindows);
     if (attention != nullptr && attention->soft_cap != 0.0F) refuse(kNoSoftCaps);
     if (std::holds_alternative<SoftCap>(op.kind)) refuse(kNoSoftCaps);
     if (attention != nullptr && op.inputs.size() > 1) refuse(kNoSinks);
-    if (attention != nullptr && attention->scale != 0.0F) refuse(kNoOtherScales);
     if (embed != nullptr && embed->scale != 1.0F) refuse(kNoOtherScales);
     if (gated != nullptr && gated->activation != Activation::kSilu) refuse(kNoGatedGelu);
   }
@@ -307,7 +314,8 @@ void refuse_unsupported(const Program& program) {
 }  // namespace
 
 bool can_fuse(const Program& program, DataType compute_type) {
-  if (!has<PagedAttention>(program) || has<ShortConvolution>(program)) return false;
+  if (!has<PagedAttention>(program) || has<ShortConvolution>(program) || has<LayerNorm>(program))
+    return false;
   return std::all_of(program.operators.begin(), program.operators.end(), [&](const Operator& op) {
     if (std::holds_alternative<HeadNorm>(op.kind)) return false;  // the product rotates what it made
     if (!std::holds_alternative<Matmul>(op.kind)) return true;

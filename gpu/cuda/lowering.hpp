@@ -10,6 +10,9 @@
 // With norms of heads, they are a step in front of the rotation, and few tokens take the
 // same steps as many. So it is with short convolutions, a step each that is two kernels.
 //
+// Decoders with layer norms (GPT) take the steps of their operators, whatever the number of tokens, but that
+// products add to x themselves.
+//
 // Encoders take the steps of their operators one for one, whatever the number of tokens.
 //
 // So do recurrent cells, in which nothing is rounded but operands of products; what
@@ -50,10 +53,13 @@ struct HeadNormStep {
 // inputs {qkv}: queries are rotated in place, keys and values appended.
 struct RotaryStep {
   std::uint32_t layer = 0;
+  bool rotates = true;  // false: keys and values are appended as they are
 };
 // inputs {queries: the first columns are}, outputs {attended}
 struct AttentionStep {
   std::uint32_t layer = 0;
+  std::uint32_t window = 0;  // as PagedAttention's
+  float scale = 0.0F;        // of scores; 0: 1 / sqrt(head_dim)
 };
 // inputs {gate_up}, outputs {h}
 struct GatedActivationStep {};
@@ -73,6 +79,7 @@ struct FusedInput {
 struct FusedQkvStep {
   FusedInput input;
   std::uint32_t layer = 0;
+  bool rotates = true;
 };
 // inputs as above and the next norm's weight, outputs {x, a, squares}: x += b ·
 // weightᵀ (+ bias); a = x * that weight.
@@ -84,9 +91,9 @@ struct FusedGatedStep {
   FusedInput input;
 };
 
-// Operators of encoders are steps as they are, with their inputs and outputs. So are short convolutions, which
-// read the compute type, and those of recurrent cells, but that GatherState may write the compute type, and that cells have a second output, a copy of h in
-// that type, where a product reads h.
+// Operators of encoders are steps as they are, with their inputs and outputs. So are short convolutions,
+// which read the compute type, and those of recurrent cells, but that GatherState may write the compute type,
+// and that cells have a second output, a copy of h in that type, where a product reads h.
 using StepKind =
     std::variant<EmbedStep, NormStep, GemmStep, HeadNormStep, RotaryStep, AttentionStep, GatedActivationStep,
                  GatherStep, SampleStep, FusedQkvStep, FusedResidualStep, FusedGatedStep, EmbedPositions,
@@ -101,20 +108,16 @@ struct Step {
 };
 
 // Parts of networks that run on CPU cores only so far.
-inline constexpr const char* kNoWindows = "the CUDA device has no sliding windows yet";
-inline constexpr const char* kNoUnrotatedLayers =
-    "the CUDA device rotates the keys of every layer, this model's have none in some";
-inline constexpr const char* kNoPartialRotation =
-    "the CUDA device rotates whole heads only (no partial_rotary_factor) yet";
+inline constexpr const char* kNoSuchRotation =
+    "the CUDA device rotates a part of a head that is a multiple of four elements";
 inline constexpr const char* kNoLocalRotation =
     "the CUDA device rotates the keys of all layers alike, this model's by two bases";
 inline constexpr const char* kNoSources = "the CUDA device has no encoder in front of a decoder yet";
 inline constexpr const char* kNoSoftCaps = "the CUDA device has no soft caps of scores and logits yet";
 inline constexpr const char* kNoSinks = "the CUDA device has no attention sinks yet";
 inline constexpr const char* kNoOtherScales =
-    "the CUDA device multiplies neither embeddings nor scores by a number of the model's own yet";
+    "the CUDA device multiplies no embeddings by a number of the model's own yet";
 inline constexpr const char* kNoGatedGelu = "the CUDA device gates by SiLU only yet";
-inline constexpr const char* kNoGpt = "the CUDA device has no decoders with layer norms (GPT) yet";
 inline constexpr const char* kNoExperts = "the CUDA device has no mixtures of experts yet";
 
 struct LoweredProgram {

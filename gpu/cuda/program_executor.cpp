@@ -67,7 +67,7 @@ const BoundProgram& ProgramExecutor::bind(const std::shared_ptr<const Program>& 
   if (const auto found = bound_.find(program.get()); found != bound_.end()) return *found->second;
   auto bound = std::make_unique<BoundProgram>();
   bound->program = program;
-  bound->lowered = lower(*program, settings_.compute_type);
+  bound->lowered = lower(*program, settings_.compute_type, settings_.may_fuse);
   const ArenaPlaces places = place_temporaries(bound->lowered, program->shape);
   if (places.size_bytes > memory_.arena_bytes)
     refuse("the program needs " + std::to_string(places.size_bytes) + " bytes of temporaries, planned were " +
@@ -228,6 +228,7 @@ class ProgramExecutor::Queueing {
                              .places = batch_.input.places,
                              .num_tokens = rows(qkv),
                              .num_heads = executor_.settings_.num_heads,
+                             .rotary_dim = rotary.rotates ? executor_.settings_.rotary_dim : 0,
                              .cosines_sines = memory_.cosines_sines,
                              .pool = memory_.pool,
                              .layout = memory_.layout,
@@ -241,19 +242,20 @@ class ProgramExecutor::Queueing {
     const TensorId queries = step.inputs.at(0);
     const TensorId attended = step.outputs.at(0);
     const auto num_kv_heads = static_cast<std::uint32_t>(memory_.layout.num_kv_heads);
-    const PagedAttentionArguments arguments{
-        .page_table = batch_.input.page_table,
-        .pool = memory_.pool,
-        .layout = memory_.layout,
-        .layer = attention.layer,
-        .group_size = executor_.settings_.num_heads / num_kv_heads,
-        .scale = 1.0F / std::sqrt(static_cast<float>(memory_.layout.head_dim)),
-        .queries = address(queries),
-        .query_stride = columns(queries),
-        .attended = address(attended),
-        .attended_stride = columns(attended),
-        .partials = memory_.partials,
-        .overlaps_previous = executor_.settings_.overlaps_kernels};
+    const float usual_scale = 1.0F / std::sqrt(static_cast<float>(memory_.layout.head_dim));
+    const PagedAttentionArguments arguments{.page_table = batch_.input.page_table,
+                                            .pool = memory_.pool,
+                                            .layout = memory_.layout,
+                                            .layer = attention.layer,
+                                            .group_size = executor_.settings_.num_heads / num_kv_heads,
+        .window = attention.window,
+                                            .scale = attention.scale != 0.0F ? attention.scale : usual_scale,
+                                            .queries = address(queries),
+                                            .query_stride = columns(queries),
+                                            .attended = address(attended),
+                                            .attended_stride = columns(attended),
+                                            .partials = memory_.partials,
+                                            .overlaps_previous = executor_.settings_.overlaps_kernels};
     DeviceAttentionPlan plan{.merges = batch_.input.merges,
                              .counts = batch_.has_spare_blocks ? batch_.input.counts : nullptr};
     std::copy(std::begin(batch_.input.items), std::end(batch_.input.items), plan.items.begin());
@@ -327,6 +329,8 @@ class ProgramExecutor::Queueing {
                             .vocabulary = words.rows,
                             .num_types = types == nullptr ? 0 : types->rows,
                             .token_ids = batch_.input.token_ids,
+                            .slots = batch_.input.slots,
+                            .tokens_of_slots = memory_.tokens_of_slots,
                             .places = batch_.input.places,
                             .token_types = batch_.input.token_types,
                             .first_position = embed.first_position,
@@ -349,7 +353,8 @@ class ProgramExecutor::Queueing {
                        .type = is_rounded ? tensor(step.outputs[1]).type : DataType::kF32,
                        .num_rows = rows(x),
                        .width = columns(x),
-                       .epsilon = norm.epsilon},
+                       .epsilon = norm.epsilon,
+                       .overlaps_previous = executor_.settings_.overlaps_kernels},
                       stream_);
   }
 
@@ -362,7 +367,8 @@ class ProgramExecutor::Queueing {
                      .h = address(h),
                      .h_type = tensor(h).type,
                      .num_rows = rows(x),
-                     .width = columns(x)},
+                     .width = columns(x),
+                     .overlaps_previous = executor_.settings_.overlaps_kernels},
                     stream_);
   }
 
@@ -584,7 +590,7 @@ class ProgramExecutor::Queueing {
                      .query_stride = columns(queries),
                      .places = batch_.input.places,
                      .num_heads = executor_.settings_.num_heads,
-                     .cosines_sines = memory_.cosines_sines,
+                     .cosines_sines = qkv.rotates ? memory_.cosines_sines : nullptr,
                      .pool = memory_.pool,
                      .layout = memory_.layout,
                      .layer = qkv.layer},

@@ -27,7 +27,7 @@ struct ExecutorMemory {
   std::byte* pool = nullptr;  // KV pages
   KvLayout layout;
   float* partials = nullptr;             // of attention
-  const float* cosines_sines = nullptr;  // [positions, head_dim]
+  const float* cosines_sines = nullptr;  // [positions, rotary_dim]
   std::int32_t* tokens_of_slots = nullptr;
   std::int32_t* recent_tokens = nullptr;  // [slots, kRecentTokens]
   std::int32_t* sampled = nullptr;        // [output rows]
@@ -42,6 +42,8 @@ struct ExecutorMemory {
 struct ExecutorSettings {
   std::uint32_t num_heads = 0;
   DataType compute_type = DataType::kBF16;
+  std::uint32_t rotary_dim = 0;  // elements of a head that are rotated, where layers rotate
+  bool may_fuse = true;
   // The kernels of a decode step begin while the one before them ends, products with their
   // weights (programmatic dependent launch; compute capability 9.0 and later).
   bool overlaps_kernels = false;

@@ -4,15 +4,11 @@
 #include "gpu/cuda/kernels/device_clock.cuh"
 #include "gpu/cuda/kernels/eight.cuh"
 #include "gpu/cuda/kernels/element_type.hpp"
+#include "gpu/cuda/kernels/input_token.cuh"
 #include "gpu/cuda/kernels/rows/element_grid.cuh"
 
 namespace troupe::cuda {
 namespace {
-
-__device__ __forceinline__ std::int32_t token_of(const EmbedArguments& a, std::size_t row) {
-  if (a.slots != nullptr && a.slots[row] != kNoSlot) return a.tokens_of_slots[a.slots[row]];
-  return a.token_ids[row];
-}
 
 template <typename T>
 __global__ void __launch_bounds__(kElementThreads) embed_kernel(const EmbedArguments a) {
@@ -20,7 +16,7 @@ __global__ void __launch_bounds__(kElementThreads) embed_kernel(const EmbedArgum
   const Place place = place_of_thread(a.width);
   if (a.began != nullptr && blockIdx.x == 0 && threadIdx.x == 0) *a.began = device_time();
   if (place.row >= a.num_rows) return;
-  const auto id = static_cast<std::uint32_t>(token_of(a, place.row));
+  const auto id = static_cast<std::uint32_t>(input_token(a, place.row));
   const auto* table = static_cast<const T*>(a.table);
   Eight x{};
   if (id < a.vocabulary) {  // negative ids are large here

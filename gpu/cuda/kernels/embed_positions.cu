@@ -4,6 +4,7 @@
 #include "gpu/cuda/kernels/device_clock.cuh"
 #include "gpu/cuda/kernels/eight.cuh"
 #include "gpu/cuda/kernels/element_type.hpp"
+#include "gpu/cuda/kernels/input_token.cuh"
 #include "gpu/cuda/kernels/rows/element_grid.cuh"
 
 namespace troupe::cuda {
@@ -21,7 +22,7 @@ __global__ void __launch_bounds__(kElementThreads) embed_positions_kernel(const 
   const Place place = place_of_thread(a.width);
   if (a.began != nullptr && blockIdx.x == 0 && threadIdx.x == 0) *a.began = device_time();
   if (place.row >= a.num_rows) return;
-  const auto id = static_cast<std::uint32_t>(a.token_ids[place.row]);
+  const auto id = static_cast<std::uint32_t>(input_token(a, place.row));
   Eight x{};
   if (id < a.vocabulary) x = load_entry<T>(a, a.words, id, place.column);  // negative ids are large here
   if (a.num_types > 0) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "gpu/cpu/kernels/embed_positions.hpp"
+#include "gpu/cuda/kernels/embed.hpp"
 #include "gpu/cuda/kernels/embed_positions.hpp"
 #include "tests/gpu/operators/backends.hpp"
 
@@ -23,6 +24,7 @@ struct Input {
   std::vector<std::uint32_t> token_positions = {0, 1, 2, 0, 1, 4};
   std::vector<std::uint8_t> token_types = {0, 0, 1, 0, 1, 1};
   std::uint32_t first_position = 2;
+  bool comes_from_slots = false;  // on a GPU; all tokens but the second one were drawn into slots
 
   Input(const OperatorBackend& backend, std::size_t width, std::size_t num_types)
       : width(width),
@@ -55,7 +57,15 @@ std::vector<float> on_gpu(const OperatorBackend& backend, const Input& input) {
   for (const std::uint32_t position : input.token_positions) places.push_back({.position = position});
   TypedBuffer words(backend.type, input.words), positions(backend.type, input.positions),
       types(backend.type, input.types);
-  DeviceArray<std::int32_t> token_ids(input.token_ids);
+  std::vector<std::int32_t> ids = input.token_ids, drawn(ids.rbegin(), ids.rend());
+  std::vector<std::uint32_t> slots_of_tokens(ids.size(), cuda::kNoSlot);
+  for (std::size_t i = 0; input.comes_from_slots && i < ids.size(); ++i) {
+    if (i == 1) continue;
+    slots_of_tokens[i] = static_cast<std::uint32_t>(ids.size() - 1 - i);
+    ids[i] = 1;
+  }
+  DeviceArray<std::int32_t> token_ids(ids), tokens_of_slots(drawn);
+  DeviceArray<std::uint32_t> slots(slots_of_tokens);
   DeviceArray<TokenPlace> token_places(places);
   DeviceArray<std::uint8_t> token_types(input.token_types);
   DeviceArray<float> x(std::vector<float>(input.token_ids.size() * input.width, 7.0F));
@@ -66,6 +76,8 @@ std::vector<float> on_gpu(const OperatorBackend& backend, const Input& input) {
                                 .vocabulary = kVocabulary,
                                 .num_types = static_cast<std::uint32_t>(input.num_types),
                                 .token_ids = token_ids.data(),
+                                .slots = input.comes_from_slots ? slots.data() : nullptr,
+                                .tokens_of_slots = tokens_of_slots.data(),
                                 .places = token_places.data(),
                                 .token_types = input.token_types.empty() ? nullptr : token_types.data(),
                                 .first_position = input.first_position,
@@ -108,6 +120,14 @@ TEST_CASE("embed_positions: word, type and position are added in this order, to 
         CHECK(run(backend, input) == expected_of(input));
       }
     }
+  });
+}
+
+TEST_CASE("embed_positions: on a GPU tokens that the host does not know yet come from their slots") {
+  on_every_backend([](const OperatorBackend& backend) {
+    Input input(backend, 19, 0);
+    input.comes_from_slots = true;
+    CHECK(run(backend, input) == expected_of(input));
   });
 }
 

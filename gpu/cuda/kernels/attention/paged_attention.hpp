@@ -26,7 +26,7 @@ struct PagedAttentionArguments {
   KvLayout layout;
   std::uint32_t layer = 0;
   std::uint32_t group_size = 1;   // query heads of a KV head
-  std::uint32_t window = 0;       // as AttentionLimits::window
+  std::uint32_t window = 0;       // of this layer; the plan's items may have more keys
   float scale = 0.0F;             // 1 / sqrt(head_dim) as a rule
   const void* queries = nullptr;  // [tokens, num_heads * head_dim] of layout.type, rotated
   std::size_t query_stride = 0;

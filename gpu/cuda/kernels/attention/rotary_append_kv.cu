@@ -36,8 +36,8 @@ __device__ __forceinline__ void store_key_pair(const KvLayout& layout, Short* ke
   store_pair(keys + kv_key_element(layout, token, d), pair);
 }
 
-// A thread's share of a token: elements d, d + 1 of one head and those half a
-// head behind them, or eight elements of a value.
+// A thread's share of a token: elements d, d + 1 of one head and those that they are rotated with, four
+// neighbours behind what is rotated, or eight elements of a value.
 struct Share {
   unsigned num_rotations;  // shares of queries and keys
   unsigned num_values;
@@ -52,27 +52,33 @@ template <typename T>
 __device__ __forceinline__ void rotate(const RotaryAppendKvArguments& a, T* row, const TokenPlace& place,
                                        unsigned share) {
   const auto head_dim = static_cast<unsigned>(a.layout.head_dim);
-  const unsigned half = head_dim / 2;
-  const unsigned head = share / (head_dim / 4);
-  const unsigned d = share % (head_dim / 4) * 2;
+  const unsigned half = a.rotary_dim / 2;
+  const unsigned head = share / (head_dim / 4), of_head = share % (head_dim / 4);
+  const bool is_rotated = of_head < a.rotary_dim / 4;
+  if (!is_rotated && head < a.num_heads) return;
+  const unsigned d = of_head * (is_rotated ? 2 : 4);
+  const unsigned distance = is_rotated ? half : 2;
   T* from = row + head * head_dim + d;
-  const float2 low = load_pair(from);
-  const float2 high = load_pair(from + half);
-  const float* angles = a.cosines_sines + std::size_t{place.position} * head_dim + d;
-  const float2 cosine = load_pair(angles);
-  const float2 sine = load_pair(angles + half);
-  const float2 new_low = {low.x * cosine.x - high.x * sine.x, low.y * cosine.y - high.y * sine.y};
-  const float2 new_high = {high.x * cosine.x + low.x * sine.x, high.y * cosine.y + low.y * sine.y};
+  float2 low = load_pair(from);
+  float2 high = load_pair(from + distance);
+  if (is_rotated) {
+    const float* angles = a.cosines_sines + std::size_t{place.position} * a.rotary_dim + d;
+    const float2 cosine = load_pair(angles);
+    const float2 sine = load_pair(angles + half);
+    const float2 old_low = low;
+    low = {low.x * cosine.x - high.x * sine.x, low.y * cosine.y - high.y * sine.y};
+    high = {high.x * cosine.x + old_low.x * sine.x, high.y * cosine.y + old_low.y * sine.y};
+  }
   if (head < a.num_heads) {
-    store_pair(from, new_low);
-    store_pair(from + half, new_high);
+    store_pair(from, low);
+    store_pair(from + distance, high);
     return;
   }
   auto* keys =
       reinterpret_cast<T*>(a.pool + computed_block_offset(a.layout, a.layer, place.page, head - a.num_heads));
   const std::size_t token = place.position % kKvPageTokens;
-  store_key_pair(a.layout, keys, token, d, new_low);
-  store_key_pair(a.layout, keys, token, d + half, new_high);
+  store_key_pair(a.layout, keys, token, d, low);
+  store_key_pair(a.layout, keys, token, d + distance, high);
 }
 
 template <typename T>

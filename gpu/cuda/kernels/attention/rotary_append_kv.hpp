@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rotary position embedding (element i is paired with i + head_dim / 2) of
+// Rotary position embedding (element i is paired with i + rotary_dim / 2) of
 // queries, in place, and of keys on their way to the KV pages; values follow.
 #pragma once
 
@@ -20,7 +20,9 @@ struct RotaryAppendKvArguments {
   const TokenPlace* places = nullptr;  // [num_tokens], no two the same
   std::uint32_t num_tokens = 0;
   std::uint32_t num_heads = 0;
-  // [positions, head_dim]: cosines, then sines (RotaryTable::row).
+  // The first elements of a head are rotated, a multiple of 4; 0: none.
+  std::uint32_t rotary_dim = 0;
+  // [positions, rotary_dim]: cosines, then sines (RotaryTable::row).
   const float* cosines_sines = nullptr;
   std::byte* pool = nullptr;  // of `layout`
   KvLayout layout;

@@ -40,6 +40,8 @@ __device__ __forceinline__ float activated(Activation activation, float v) {
 template <typename X, typename H>
 __global__ void __launch_bounds__(kElementThreads) activate_kernel(const ActivateArguments a) {
   const Place place = place_of_thread(a.width);
+  wait_for_previous_kernel();
+  let_next_kernel_start();
   if (place.row >= a.num_rows) return;
   const X* x = static_cast<const X*>(a.x);
   H* h = static_cast<H*>(a.h);
@@ -57,7 +59,7 @@ void launch_activate(const ActivateArguments& arguments, StreamHandle stream) {
   with_element_type(arguments.h_type, [&](auto element) {
     using H = decltype(element);
     launch_elements(arguments.x_type == DataType::kF32 ? activate_kernel<float, H> : activate_kernel<H, H>,
-                    arguments, stream);
+                    arguments, stream, arguments.overlaps_previous);
   });
 }
 

@@ -19,6 +19,8 @@ struct ActivateArguments {
   DataType h_type = DataType::kF32;  // kF32, kF16 or kBF16
   std::uint32_t num_rows = 0;
   std::uint32_t width = 0;
+  // May start while the kernel before in the stream still runs, as LaunchShape says.
+  bool overlaps_previous = false;
 };
 
 // Throws CudaError; std::invalid_argument for other types. Any thread.

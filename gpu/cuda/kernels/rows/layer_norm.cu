@@ -60,8 +60,9 @@ struct LayerNormRows {
 }  // namespace
 
 void launch_layer_norm(const LayerNormArguments& arguments, StreamHandle stream) {
-  with_element_type(arguments.type,
-                    [&](auto element) { launch_rows(LayerNormRows<decltype(element)>{arguments}, stream); });
+  with_element_type(arguments.type, [&](auto element) {
+    launch_rows(LayerNormRows<decltype(element)>{arguments}, stream, arguments.overlaps_previous);
+  });
 }
 
 }  // namespace troupe::cuda

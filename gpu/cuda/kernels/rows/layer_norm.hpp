@@ -26,6 +26,8 @@ struct LayerNormArguments {
   std::uint32_t num_rows = 0;
   std::uint32_t width = 0;
   float epsilon = 1e-12F;
+  // May start while the kernel before in the stream still runs, as LaunchShape says.
+  bool overlaps_previous = false;
 };
 
 // Throws CudaError. Any thread.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/cuda/lowering.hpp"
 
+#include <algorithm>
 #include <fstream>
 
 #include <doctest/doctest.h>
@@ -91,28 +92,36 @@ TEST_CASE("lowering: a program that computes in f32 has the steps of many tokens
   for (const auto& step : lowered.steps) CHECK(!std::holds_alternative<cuda::FusedQkvStep>(step.kind));
 }
 
-TEST_CASE("lowering: windows, layers without positions and rotation of part of a head are refused by name") {
-  ModelConfig sliding = llama_100m(), unrotated = llama_100m(), partial = llama_100m();
-  partial.num_layers = 1;
-  sliding.sliding_window = 16;
-  unrotated.is_rotated = std::vector<bool>(unrotated.num_layers, false);
+TEST_CASE("lowering: windows and layers without positions are parts of their steps, fused or not") {
+  ModelConfig config = llama_100m();
+  config.num_layers = 1;
+  config.sliding_window = 16;
+  config.is_rotated = {false};
   for (const std::uint32_t num_tokens : {8U, 200U}) {
-    const auto lower = [&](const ModelConfig& config) {
-      return cuda::lower(LlamaNetwork(config).build_program(0, {num_tokens, 1}, DataType::kBF16),
-                         DataType::kBF16);
-    };
-    CHECK_THROWS_WITH(lower(sliding), doctest::Contains(cuda::kNoWindows));
-    CHECK_THROWS_WITH(lower(unrotated), doctest::Contains(cuda::kNoUnrotatedLayers));
+    const auto program = LlamaNetwork(config).build_program(0, {num_tokens, 1}, DataType::kBF16);
+    std::size_t num_found = 0;
+    for (const auto& step : cuda::lower(program, DataType::kBF16).steps) {
+      if (const auto* attention = std::get_if<cuda::AttentionStep>(&step.kind))
+        num_found += attention->window == 16;
+      if (const auto* rotary = std::get_if<cuda::RotaryStep>(&step.kind)) num_found += !rotary->rotates;
+      if (const auto* qkv = std::get_if<cuda::FusedQkvStep>(&step.kind)) num_found += !qkv->rotates;
+    }
+    CHECK(num_found == 2);
   }
+}
+
+TEST_CASE("lowering: parts of heads whose rotation is not by fours are refused by name") {
+  ModelConfig partial = llama_100m();
+  partial.num_layers = 1;
   const TemporaryDirectory directory;
   write_random_llama(directory.path(), partial, 1);
   std::ifstream written(directory.path() / "config.json");
   auto document = nlohmann::json::parse(written);
-  document["partial_rotary_factor"] = 0.5;
+  document["partial_rotary_factor"] = 0.1;  // 6 of 64
   directory.write("config.json", document.dump());
   BackendSettings settings;
   settings.model_dir = directory.path();
-  CHECK_THROWS_WITH(cuda::plan_cuda_model(settings), doctest::Contains(cuda::kNoPartialRotation));
+  CHECK_THROWS_WITH(cuda::plan_cuda_model(settings), doctest::Contains(cuda::kNoSuchRotation));
 }
 
 TEST_CASE("lowering: every part that Gemma has beyond a Llama is refused by name") {
@@ -126,8 +135,6 @@ TEST_CASE("lowering: every part that Gemma has beyond a Llama is refused by name
   };
   CHECK_THROWS_WITH(refusal_of(Embed{}, [](Embed& embed) { embed.scale = 2.0F; })(),
                     doctest::Contains(cuda::kNoOtherScales));
-  CHECK_THROWS_WITH(refusal_of(PagedAttention{}, [](PagedAttention& of) { of.scale = 2.0F; })(),
-                    doctest::Contains(cuda::kNoOtherScales));
   CHECK_THROWS_WITH(refusal_of(PagedAttention{}, [](PagedAttention& of) { of.soft_cap = 2.0F; })(),
                     doctest::Contains(cuda::kNoSoftCaps));
   CHECK_THROWS_WITH(refusal_of(RotaryAppendKv{}, [](RotaryAppendKv& of) { of.is_local = true; })(),
@@ -140,15 +147,22 @@ TEST_CASE("lowering: every part that Gemma has beyond a Llama is refused by name
   CHECK_THROWS_WITH(cuda::lower(capped, DataType::kBF16), doctest::Contains(cuda::kNoSoftCaps));
 }
 
-TEST_CASE("lowering: a GPT is refused by name") {
+TEST_CASE("lowering: a GPT has the steps of its operators, but that products add to x themselves") {
   ModelConfig config = llama_100m();
+  config.num_layers = 1;
   config.num_kv_heads = config.num_heads;
   config.attention_bias = true;
   config.gpt = GptConfig{};
-  for (const std::uint32_t num_tokens : {8U, 200U})
-    CHECK_THROWS_WITH(
-        cuda::lower(GptNetwork(config).build_program(0, {num_tokens, 1}, DataType::kBF16), DataType::kBF16),
-        doctest::Contains(cuda::kNoGpt));
+  for (const std::uint32_t num_tokens : {8U, 200U}) {
+    const auto program = GptNetwork(config).build_program(0, {num_tokens, 1}, DataType::kBF16);
+    const auto lowered = cuda::lower(program, DataType::kBF16);
+    CHECK(lowered.steps.size() == program.operators.size() - 2);
+    const auto adds = [](const auto& step) {
+      const auto* product = std::get_if<cuda::GemmStep>(&step.kind);
+      return product != nullptr && product->adds;
+    };
+    CHECK(std::count_if(lowered.steps.begin(), lowered.steps.end(), adds) == 2);
+  }
 }
 
 TEST_CASE("lowering: a mixture of experts is refused by name") {

@@ -9,8 +9,10 @@
 #include "gpu/cuda/kernels/cells/state_attention.hpp"
 #include "gpu/cuda/kernels/embed.hpp"
 #include "gpu/cuda/kernels/gemm/few_token_gemm.hpp"
+#include "gpu/cuda/kernels/rows/activate.hpp"
 #include "gpu/cuda/kernels/rows/gated_activation.hpp"
 #include "gpu/cuda/kernels/rows/gather_rows.hpp"
+#include "gpu/cuda/kernels/rows/layer_norm.hpp"
 #include "gpu/cuda/kernels/rows/rms_norm.hpp"
 #include "gpu/cuda/kernels/short_convolution.hpp"
 #include "tests/gpu/cuda/kernels/few_token_operands.hpp"
@@ -131,6 +133,21 @@ TEST_CASE("cuda overlaps: kernels of rows wait, and let the next one start") {
                                          .width = kWidth,
                                          .overlaps_previous = true},
                                         nullptr);
+        }) == 2);
+  CHECK(num_overlaps([&] {
+          cuda::launch_layer_norm({.x = x.data(),
+                                   .weight = weight.data(),
+                                   .bias = weight.data(),
+                                   .normed = y.data(),
+                                   .num_rows = kRows,
+                                   .width = kWidth,
+                                   .overlaps_previous = true},
+                                  nullptr);
+        }) == 2);
+  CHECK(num_overlaps([&] {
+          cuda::launch_activate(
+              {.x = x.data(), .h = y.data(), .num_rows = kRows, .width = kWidth, .overlaps_previous = true},
+              nullptr);
         }) == 2);
   DeviceArray<std::int32_t> ids(std::vector<std::int32_t>{1, 0, 1});
   const std::uint64_t before = simt::kernels_overlapped();

@@ -176,6 +176,7 @@ TEST_CASE("cuda qkv product: does what the product and the rotation did") {
                                  .places = device_places.data(),
                                  .num_tokens = c.tokens,
                                  .num_heads = heads.heads,
+                                 .rotary_dim = 64,
                                  .cosines_sines = rotation.angles.data(),
                                  .pool = static_cast<std::byte*>(unfused.pool.data()),
                                  .layout = unfused.layout,
