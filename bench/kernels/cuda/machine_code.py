@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the kernels' machine code, since no GPU is needed to see what a compiler made of them.
 
-Of each kernel for sm_90a: registers, bytes of local memory (spills) and of static shared memory, loads from global memory that a thread has
-under way before it needs the first, in the whole kernel and in each of its innermost loops that load, and the share of
-tensor instructions in the loop that has most of them.
+Of each kernel for sm_90a: registers, threads that its launch may have, bytes of local memory (spills) and of static
+shared memory, loads from global memory that a thread has under way before it needs the first, in the whole kernel and in
+each of its innermost loops that load, and the share of tensor instructions in the loop that has most of them.
 
 Usage: machine_code.py LIBRARY [--cuobjdump PROGRAM] [--update]
 
 Holds them against machine_code.json beside this file: exit status 1 if a kernel has become worse, has other loops, is
-new or has gone; 2 if there is no such library or program; 77 if another compiler made the library. A few registers more are not worse:
-allocators differ by as many for a field that an argument got. --update writes the file anew. nvdisasm must be found in
+new or has gone; 2 if there is no such library or program; 77 if another compiler made the library. Registers more are
+worse only where fewer blocks of these threads have theirs in a multiprocessor. --update writes the file anew. nvdisasm must be found in
 the PATH or beside cuobjdump.
 """
 import argparse
@@ -26,9 +26,10 @@ TABLE = pathlib.Path(__file__).with_suffix(".json")
 ARCHITECTURE = "sm_90a"
 INSTRUCTION = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+\s+)?(\S+)\s*([^;]*);")
 REGISTER = re.compile(r"\bR(\d+)\b")
+THREADS = re.compile(r"^\.nv\.info\.(\S+)$|EIATTR_MAX_THREADS\s+Format:\s+EIFMT_SVAL\s+Value:\s+0x([0-9a-f]+)", re.M)
 USAGE = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)")
 RESERVED_SHARED = 1024  # CUDA's own in blocks that have any; no part of what a block may have
-MORE_REGISTERS = 8  # are not worse
+REGISTERS, TOGETHER, MOST_THREADS = 65536, 8, 1024  # of a multiprocessor; a thread gets them by eights; of a block
 WIDTHS = {".128": 4, ".64": 2}
 # One register of a result follows another; what comes first among the operands is written.
 ENDS_OF_BLOCKS = ("BRA", "BRX", "EXIT", "RET", "CALL", "BAR", "WARPSYNC")
@@ -109,8 +110,20 @@ def tensor_share(instructions):
     return round(best[1], 3)
 
 
+def threads_by_kernel(text):
+    """Of those whose source bounds them, out of cuobjdump's -elf."""
+    threads, name = {}, None
+    for found in THREADS.finditer(text):
+        if found[1]:
+            name = found[1]
+        else:
+            threads[name] = int(found[2], 16)
+    return threads
+
+
 def read_kernels(cuobjdump, library):
     usage, code, name = {}, {}, None
+    threads = threads_by_kernel(run(cuobjdump, "-arch", ARCHITECTURE, "-elf", library))
     for line in run(cuobjdump, "-arch", ARCHITECTURE, "-res-usage", library).splitlines():
         if (found := re.search(r"Function (\S+):", line)) is not None:
             name = found[1]
@@ -122,7 +135,8 @@ def read_kernels(cuobjdump, library):
         elif (found := INSTRUCTION.match(line)) is not None:
             instructions.append((int(found[1], 16), found[2], found[3]))
     plain = run("c++filt", *code).splitlines()
-    return {short(name): {"registers": int(usage[mangled][1]), "local": int(usage[mangled][2]) + int(usage[mangled][4]),
+    return {short(name): {"registers": int(usage[mangled][1]), "threads": threads.get(mangled, MOST_THREADS),
+                          "local": int(usage[mangled][2]) + int(usage[mangled][4]),
                           "shared": max(0, int(usage[mangled][3]) - RESERVED_SHARED),
                           "loads": loads_in_flight(instructions), "loops": loads_by_loop(instructions),
                           "tensor": tensor_share(instructions)}
@@ -134,8 +148,14 @@ def compiler_of(library):
     return found[1].decode() if found else "unknown"
 
 
+def blocks(kernel):
+    """That have their registers in a multiprocessor at once."""
+    of_thread = -(-kernel["registers"] // TOGETHER) * TOGETHER
+    return REGISTERS // (of_thread * kernel["threads"])
+
+
 def is_worse(now, before):
-    return (now["registers"] > before["registers"] + MORE_REGISTERS or now["local"] > before["local"]
+    return (blocks(now) < blocks(before) or now["local"] > before["local"]
             or now["loads"] < before["loads"] or len(now["loops"]) != len(before["loops"])
             or any(new < old for new, old in zip(now["loops"], before["loops"])) or now["tensor"] < before["tensor"] - 0.005)
 

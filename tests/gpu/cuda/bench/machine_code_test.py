@@ -7,7 +7,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[4]
 sys.path.insert(0, str(ROOT / "bench/kernels/cuda"))
-from machine_code import INSTRUCTION, is_worse, loads_by_loop, loads_in_flight, short, tensor_share  # noqa: E402
+from machine_code import (INSTRUCTION, is_worse, loads_by_loop, loads_in_flight, short, tensor_share,  # noqa: E402
+                          threads_by_kernel)
 
 
 def instructions_of(text):
@@ -77,12 +78,31 @@ def check_names():
 
 
 def check_worse():
-    kernel = {"registers": 80, "local": 0, "loads": 8, "loops": [8, 4], "tensor": 0.1}
+    kernel = {"registers": 75, "threads": 256, "local": 0, "loads": 8, "loops": [8, 4], "tensor": 0.1}
     assert not is_worse(kernel, kernel) and not is_worse(kernel | {"registers": 70, "loads": 9}, kernel)
-    assert not is_worse(kernel | {"registers": 88}, kernel)  # as many as a new argument costs
-    for worse in ({"registers": 89}, {"local": 4}, {"loads": 7}, {"loops": [8, 3]}, {"loops": [8]},
+    assert not is_worse(kernel | {"registers": 80}, kernel)  # three blocks as before
+    assert not is_worse(kernel | {"registers": 128}, kernel | {"registers": 90})
+    for worse in ({"registers": 81}, {"local": 4}, {"loads": 7}, {"loops": [8, 3]}, {"loops": [8]},
                   {"tensor": 0.05}):
         assert is_worse(kernel | worse, kernel), worse
+
+
+def check_threads():
+    """Of a kernel without a bound nothing is said."""
+    text = """.nv.info._Z5firstv
+\t<0x1>
+\tAttribute:\tEIATTR_MAX_THREADS
+\tFormat:\tEIFMT_SVAL
+\tValue:\t0x80 0x1 0x1 
+.nv.info._Z6secondv
+\tAttribute:\tEIATTR_MAXREG_COUNT
+\tFormat:\tEIFMT_HVAL
+\tValue:\t0xff
+.nv.info._Z5thirdv
+\tAttribute:\tEIATTR_MAX_THREADS
+\tFormat:\tEIFMT_SVAL
+\tValue:\t0x400 0x1 0x1 """
+    assert threads_by_kernel(text) == {"_Z5firstv": 128, "_Z5thirdv": 1024}
 
 
 def check_missing_programs():
@@ -95,5 +115,5 @@ def check_missing_programs():
 
 
 if __name__ == "__main__":
-    for check in (check_loads, check_loops, check_tensor_share, check_names, check_worse, check_missing_programs):
+    for check in (check_loads, check_loops, check_tensor_share, check_names, check_worse, check_threads, check_missing_programs):
         check()
