@@ -19,6 +19,7 @@ __device__ __forceinline__ Eight load_entry(const EmbedPositionsArguments& a, co
 
 template <typename T>
 __global__ void __launch_bounds__(kElementThreads) embed_positions_kernel(const EmbedPositionsArguments a) {
+  let_next_kernel_start();
   const Place place = place_of_thread(a.width);
   if (a.began != nullptr && blockIdx.x == 0 && threadIdx.x == 0) *a.began = device_time();
   if (place.row >= a.num_rows) return;

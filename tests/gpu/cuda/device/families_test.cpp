@@ -5,11 +5,13 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <string>
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include "cuda_model.hpp"
 #include "generation.hpp"
@@ -142,7 +144,7 @@ TEST_CASE("cuda families: each is that of transformers, or refused by the name o
   std::map<std::string, std::string> refused;
   for (const auto& folder : std::filesystem::directory_iterator(families())) {
     const std::string family = folder.path().filename();
-    if (family == "phi3_short") continue;  // of a context shorter than its own, to which a GPU's is not cut
+    if (family == "phi3_short") continue;  // is below
     if (const std::string refusal = refusal_of(folder.path()); refusal.empty()) {
       check_family(folder.path(), read_expectation(folder.path()));
     } else {
@@ -161,6 +163,21 @@ TEST_CASE(
   const GpuRuntime runtime;
   for (const char* family : {"gpt2", "gpt_neox", "opt", "phi", "phi3", "smollm3", "mistral", "qwen2"})
     check_company(families() / family, read_expectation(families() / family));
+}
+
+TEST_CASE("cuda families: a window that all layers have, with Phi-3's factors for short texts") {
+  const GpuRuntime runtime;
+  const TemporaryDirectory directory;  // a context as long as these, since a GPU's is never cut
+  std::filesystem::copy(families() / "phi3_short", directory.path(),
+                        std::filesystem::copy_options::recursive);
+  std::ifstream written(directory.path() / "config.json");
+  auto document = nlohmann::json::parse(written);
+  document["max_position_embeddings"] = 128;
+  document["rope_parameters"]["factor"] = 2.0;  // as the whole context stretched
+  directory.write("config.json", document.dump());
+  const Expectation expectation = read_expectation(directory.path());
+  check_family(directory.path(), expectation);
+  check_company(directory.path(), expectation);
 }
 
 TEST_CASE("cuda families: LFM2's tokens, also from a GGUF file, are transformers' in any company") {

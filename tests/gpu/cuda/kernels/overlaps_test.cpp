@@ -8,6 +8,7 @@
 #include "gpu/cuda/kernels/cells/recurrent_cell.hpp"
 #include "gpu/cuda/kernels/cells/state_attention.hpp"
 #include "gpu/cuda/kernels/embed.hpp"
+#include "gpu/cuda/kernels/embed_positions.hpp"
 #include "gpu/cuda/kernels/gemm/few_token_gemm.hpp"
 #include "gpu/cuda/kernels/rows/activate.hpp"
 #include "gpu/cuda/kernels/rows/gated_activation.hpp"
@@ -162,6 +163,18 @@ TEST_CASE("cuda overlaps: kernels of rows wait, and let the next one start") {
                      nullptr);
   norm();
   CHECK(simt::kernels_overlapped() - before == 1);  // the embedding itself is behind the batch's input
+  DeviceArray<TokenPlace> places(std::vector<TokenPlace>{{0, 0}, {1, 0}, {0, 0}});
+  cuda::launch_embed_positions({.words = x.data(),
+                                .positions = x.data(),
+                                .vocabulary = 2,
+                                .token_ids = ids.data(),
+                                .places = places.data(),
+                                .x = y.data(),
+                                .num_rows = kRows,
+                                .width = kWidth},
+                               nullptr);
+  norm();
+  CHECK(simt::kernels_overlapped() - before == 2);
 }
 
 TEST_CASE("cuda overlaps: a short convolution waits, within and behind it, and lets the next kernel start") {

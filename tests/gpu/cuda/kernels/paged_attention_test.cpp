@@ -79,6 +79,7 @@ class Pool {
 
 struct Options {
   std::uint32_t window = 0;
+  bool is_planned = true;  // else the plan knows nothing of the window
   std::uint32_t split_tokens = 64;
   bool has_tiles = false;
   std::uint32_t tile_split_tokens = 4096;
@@ -98,7 +99,7 @@ std::vector<float> attend(const Shape& shape, const Pool& pool, const std::vecto
   const auto plan = cuda::plan_attention(slices, {.group_size = shape.group,
                                                   .split_tokens = options.split_tokens,
                                                   .tile_split_tokens = options.tile_split_tokens,
-                                                  .window = options.window,
+                                                  .window = options.is_planned ? options.window : 0,
                                                   .has_tiles = options.has_tiles,
                                                   .max_partials = options.max_partials});
   DeviceArray<cuda::AttentionItem> items[] = {DeviceArray(plan.items[0]), DeviceArray(plan.items[1]),
@@ -253,6 +254,19 @@ TEST_CASE("cuda attention: a sliding window hides what is too far back") {
   for (const std::uint32_t window : {1U, 7U, 32U, 100U, 4096U}) {
     CAPTURE(window);
     CHECK(worst_against_f64(shape, pool, {{149, 1, 0}, {60, 9, 0}, {0, 20, 1}}, {.window = window}) < 4e-6);
+  }
+}
+
+TEST_CASE("cuda attention: a window that the plan of all layers does not know hides as much") {
+  const Shape few{4, 1, 16, DataType::kF32}, tiles{2, 1, 64, DataType::kBF16};
+  const std::vector<Range> ranges = {{149, 1, 0}, {60, 70, 0}, {0, 20, 1}};
+  const Pool pool(few, {150, 20}), pool_of_tiles(tiles, {150, 20});
+  for (const std::uint32_t window : {1U, 7U, 32U, 100U}) {  // items of 64 and 32 tokens see nothing
+    CAPTURE(window);
+    CHECK(worst_against_f64(few, pool, ranges, {.window = window, .is_planned = false}) < 4e-6);
+    CHECK(worst_against_f64(
+              tiles, pool_of_tiles, ranges,
+              {.window = window, .is_planned = false, .has_tiles = true, .tile_split_tokens = 32}) < 0.02);
   }
 }
 
