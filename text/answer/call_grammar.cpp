@@ -15,6 +15,7 @@
 #include "text/grammar/json_schema.hpp"
 #include "text/grammar/json_text.hpp"
 #include "text/grammar/marked_text.hpp"
+#include "text/grammar/schema_document.hpp"
 
 namespace troupe {
 namespace {
@@ -38,7 +39,7 @@ bool names_nothing(const Json& parameters) {
     const Json& value = member.value();
     if (key == "type") return value == "object";
     if (key == "properties" || key == "required") return value.empty();
-    return key == "title" || key == "description" || key == "$schema" || key == "examples";
+    return is_annotation(key);
   };
   const auto members = parameters.items();
   return parameters.contains("type") && std::all_of(members.begin(), members.end(), says_nothing);
@@ -97,12 +98,15 @@ class CallGrammar {
 
   Grammar of(const std::vector<Tool>& tools, const CallDemand& demand) {
     if (reading_.format.is_harmony()) return builder_.build(harmony_messages(tools, demand.may_be_text));
-    const auto calls = section_of(tools, demand.is_for_one);
-    const auto answer = demand.may_be_text ? text_with(calls, demand.is_for_one) : calls;
-    return builder_.build(builder_.sequence({reasoning(demand.may_be_text), answer}));
+    const auto calls = section_of(tools, demand.is_for_one || (demand.may_be_text && is_followed_by_text()));
+    return builder_.build(demand.may_be_text ? with_thought(text_with(calls, demand.is_for_one))
+                                             : builder_.sequence({reasoning(), calls}));
   }
 
  private:
+  // Behind each call: text, in which the next one may begin, is free only where nothing else may follow.
+  bool is_followed_by_text() const { return format_.section_begin.empty() && !format_.is_list; }
+
   GrammarExpression section_of(const std::vector<Tool>& tools, bool is_for_one) {
     const auto calls = format_.is_list ? list_of(tools, is_for_one) : calls_of(tools, is_for_one);
     return builder_.sequence({spaced(format_.section_begin, &CallSpelling::behind_section_begin), calls,
@@ -145,18 +149,17 @@ class CallGrammar {
 
   // Thoughts and preambles, each a message, then a call or the answer's text; a call ends the answer.
   GrammarExpression harmony_messages(const std::vector<Tool>& tools, bool may_be_text) {
-    const auto body = text_without(builder_, {harmony::kEnds.begin(), harmony::kEnds.end()});
+    const auto body = free_text_without(builder_, {harmony::kEnds.begin(), harmony::kEnds.end()});
     const auto message = [&](const std::string& channel) {
-      return builder_.sequence({markers_.exact(harmony::kChannel + channel + harmony::kMessage), body,
-                                markers_.exact(std::string(harmony::kEnd) + harmony::kStart)});
+      return builder_.sequence({markers_.exact(harmony::kChannel + channel + harmony::kMessage), body});
     };
-    std::vector<GrammarExpression> first{message("analysis")};
-    if (may_be_text) first.push_back(message("commentary"));
+    const auto end = markers_.exact(std::string(harmony::kEnd) + harmony::kStart);
+    std::vector<GrammarExpression> first{builder_.sequence({message("analysis"), end})};
+    if (may_be_text) first.push_back(builder_.sequence({message("commentary"), end}));
     std::vector<GrammarExpression> last;
     for (const Tool& tool : tools) last.push_back(harmony_call(tool));
     if (may_be_text)
-      last.push_back(builder_.sequence(
-          {markers_.exact(std::string(harmony::kChannel) + "final" + harmony::kMessage), body}));
+      for (const char* channel : {"final", "analysis", "commentary"}) last.push_back(message(channel));
     return builder_.sequence({builder_.repeat(builder_.any_of(std::move(first)), 0, kUnboundedCount),
                               builder_.any_of(std::move(last))});
   }
@@ -178,7 +181,8 @@ class CallGrammar {
     const GrammarRule text = builder_.declare_rule();
     const auto further = is_for_one ? calls : builder_.sequence({calls, builder_.call(text)});
     builder_.define(
-        text, builder_.sequence({text_without(builder_, format_.triggers()), builder_.optional(further)}));
+        text,
+        builder_.sequence({free_text_without(builder_, format_.triggers()), builder_.optional(further)}));
     return builder_.call(text);
   }
 
@@ -247,17 +251,27 @@ class CallGrammar {
     return format_.style == CallStyle::kTagged || format_.style == CallStyle::kPython;
   }
 
-  // And the white space in front of what follows.
-  GrammarExpression reasoning(bool is_before_text) {
+  // And the white space in front of a call that is demanded.
+  GrammarExpression reasoning() {
     const ReasoningFormat& format = reading_.format.reasoning;
     const auto& in_front = format_.spelling ? format_.spelling->in_front : std::nullopt;
-    const auto nothing = builder_.text(is_before_text ? "" : in_front.value_or(""));
+    const auto nothing = builder_.text(in_front.value_or(""));
     if (!format.exists()) return nothing;
-    const auto thought = builder_.sequence({markers_.text_until(format.end), markers_.space()});
+    const auto thought = builder_.sequence({markers_.free_text_until(format.end), markers_.space()});
     if (reading_.begins_in_reasoning) return thought;
     if (format.begin.empty()) return nothing;
-    return builder_.any_of(
-        {nothing, builder_.sequence({markers_.exact(format.begin), markers_.space(), thought})});
+    return builder_.any_of({nothing, builder_.sequence({markers_.exact(format.begin), thought})});
+  }
+
+  // An answer of text may end within its thought.
+  GrammarExpression with_thought(GrammarExpression answer) {
+    const ReasoningFormat& format = reading_.format.reasoning;
+    if (!format.exists()) return answer;
+    const auto thought = builder_.any_of({free_text_without(builder_, {format.end}),
+                                          builder_.sequence({markers_.free_text_until(format.end), answer})});
+    if (reading_.begins_in_reasoning) return thought;
+    if (format.begin.empty()) return answer;
+    return builder_.any_of({answer, builder_.sequence({markers_.exact(format.begin), thought})});
   }
 
   const AnswerReading& reading_;

@@ -50,12 +50,20 @@ GrammarExpression MarkerGrammar::text_until(std::string_view marker, const Chara
 
 GrammarExpression MarkerGrammar::new_text_until(std::string_view marker, const CharacterSet& not_first,
                                                 std::string_view line) {
-  const auto tokens = tokenizer_.encode_with_specials(marker);
-  const bool has_special =
-      std::any_of(tokens.begin(), tokens.end(), [&](TokenId token) { return tokenizer_.is_special(token); });
-  if (!has_special && line.empty()) return troupe::text_until(builder_, marker, not_first);
+  if (!has_special(marker) && line.empty()) return troupe::text_until(builder_, marker, not_first);
   return builder_.sequence(
       {text_without(builder_, {std::string(marker)}, not_first), builder_.text(line), exact(marker)});
+}
+
+GrammarExpression MarkerGrammar::free_text_until(std::string_view marker) {
+  if (!has_special(marker)) return troupe::free_text_until(builder_, marker);
+  return builder_.sequence({free_text_without(builder_, {std::string(marker)}), exact(marker)});
+}
+
+bool MarkerGrammar::has_special(std::string_view marker) const {
+  const auto tokens = tokenizer_.encode_with_specials(marker);
+  return std::any_of(tokens.begin(), tokens.end(),
+                     [&](TokenId token) { return tokenizer_.is_special(token); });
 }
 
 }  // namespace troupe

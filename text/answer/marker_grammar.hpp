@@ -30,8 +30,11 @@ class MarkerGrammar {
   // for. line: what must stand in front of the marker, and is no part of it.
   GrammarExpression text_until(std::string_view marker, const CharacterSet& not_first = {},
                                std::string_view line = {});
+  // The same of text that is free (GrammarBuilder::declare_free_text).
+  GrammarExpression free_text_until(std::string_view marker);
 
  private:
+  bool has_special(std::string_view marker) const;
   GrammarExpression new_text_until(std::string_view marker, const CharacterSet& not_first,
                                    std::string_view line);
 

@@ -23,6 +23,11 @@ Grammar::Grammar(Parts parts) : parts_(std::move(parts)) {
   refuse_left_recursion();
 }
 
+std::size_t Grammar::size_bytes() const {
+  return parts_.nodes.size() * (sizeof(GrammarNode) + sizeof(std::uint32_t)) +
+         parts_.byte_sets.size() * sizeof(ByteSet) + parts_.loops.size() * sizeof(GrammarLoop);
+}
+
 // Splits the classes by each set: bytes stay together that all sets so far hold, or none.
 void Grammar::classify_bytes() {
   std::array<std::uint32_t, 256> classes{};

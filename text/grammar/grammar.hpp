@@ -37,6 +37,7 @@ struct GrammarNode {
     kLoop,    // loop `operand`
   };
   Kind kind = Kind::kReturn;
+  bool is_free_text = false;  // of a rule that was declared so (GrammarBuilder)
   std::uint32_t operand = 0;
   std::uint32_t next = 0;
 };
@@ -70,6 +71,7 @@ class Grammar {
   const GrammarNode& node(std::uint32_t index) const { return parts_.nodes[index]; }
   const GrammarLoop& loop(std::uint32_t index) const { return parts_.loops[index]; }
   std::size_t num_nodes() const { return parts_.nodes.size(); }
+  std::size_t size_bytes() const;
   std::uint32_t start() const { return parts_.rules[parts_.root]; }
 
   // Frames that must fit above this node's until its rule returns; kUnproductive: it never can.

@@ -100,8 +100,14 @@ GrammarRule GrammarBuilder::declare_rule() {
   return GrammarRule{static_cast<std::uint32_t>(rules_.size() - 1)};
 }
 
+GrammarRule GrammarBuilder::declare_free_text() {
+  const GrammarRule rule = declare_rule();
+  rules_.back().is_free_text = true;
+  return rule;
+}
+
 void GrammarBuilder::define(GrammarRule rule, GrammarExpression body) {
-  rules_[static_cast<std::uint32_t>(rule)] = body;
+  rules_[static_cast<std::uint32_t>(rule)].body = body;
 }
 
 GrammarExpression GrammarBuilder::call(GrammarRule rule) {
@@ -119,10 +125,13 @@ class GrammarCompiler {
     // Rules are called before they are compiled: each begins at a branch made in advance.
     for (std::size_t i = 0; i < builder_.rules_.size(); ++i) parts_.rules.push_back(add_node({}));
     for (std::size_t i = 0; i < builder_.rules_.size(); ++i) {
-      if (!builder_.rules_[i]) continue;
-      const std::uint32_t body = add(*builder_.rules_[i], add_node({.kind = GrammarNode::Kind::kReturn}));
+      const GrammarBuilder::Rule& rule = builder_.rules_[i];
+      if (!rule.body) continue;
+      is_in_free_text_ = rule.is_free_text;
+      const std::uint32_t body = add(*rule.body, add_node({.kind = GrammarNode::Kind::kReturn}));
       parts_.nodes[parts_.rules[i]] = {.kind = GrammarNode::Kind::kBranch, .operand = body, .next = body};
     }
+    is_in_free_text_ = false;
     parts_.root = static_cast<std::uint32_t>(parts_.rules.size());
     parts_.rules.push_back(add(root, 0));
     return std::move(parts_);
@@ -140,6 +149,7 @@ class GrammarCompiler {
     if (parts_.nodes.size() >= Grammar::kMaxNodes)
       throw GrammarError("the grammar needs more than " + std::to_string(Grammar::kMaxNodes) + " states");
     parts_.nodes.push_back(node);
+    parts_.nodes.back().is_free_text = is_in_free_text_;
     return static_cast<std::uint32_t>(parts_.nodes.size() - 1);
   }
 
@@ -237,6 +247,7 @@ class GrammarCompiler {
   Grammar::Parts parts_;
   std::unordered_map<ByteSet, std::uint32_t> byte_sets_;
   std::size_t num_added_ = 0;
+  bool is_in_free_text_ = false;
 };
 
 Grammar GrammarBuilder::build(GrammarExpression root) const {

@@ -41,6 +41,8 @@ class GrammarBuilder {
 
   // Declared first, so that rules may call each other.
   GrammarRule declare_rule();
+  // So, of text in which most tokens change nothing, and are worth being found (free_tokens.hpp).
+  GrammarRule declare_free_text();
   void define(GrammarRule rule, GrammarExpression body);
   GrammarExpression call(GrammarRule rule);
 
@@ -66,7 +68,11 @@ class GrammarBuilder {
   std::vector<GrammarExpression> children_;
   std::vector<ByteSet> byte_sets_;
   std::vector<std::string> texts_;
-  std::vector<std::optional<GrammarExpression>> rules_;
+  struct Rule {
+    std::optional<GrammarExpression> body;
+    bool is_free_text = false;
+  };
+  std::vector<Rule> rules_;
 };
 
 }  // namespace troupe

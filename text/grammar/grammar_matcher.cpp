@@ -42,6 +42,8 @@ void GrammarMatcher::allow(std::span<std::uint32_t> mask) const {
     masks_->write_mask(state_, mask);
 }
 
+std::size_t GrammarMatcher::size_bytes() const { return masks_->size_bytes(); }
+
 std::shared_ptr<const std::vector<std::uint32_t>> GrammarMatcher::free_tokens() const {
   return has_ended_ ? nullptr : masks_->free_tokens(state_);
 }

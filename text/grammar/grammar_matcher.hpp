@@ -33,8 +33,10 @@ class GrammarMatcher {
   // the vocabulary goes on from here, or that the grammar is too ambiguous to be followed: the answer
   // has failed.
   void allow(std::span<std::uint32_t> mask) const;
-  // The tokens that accept() takes and that change nothing: the same may follow as now. Null: few do, or
-  // none; it was not looked for with each.
+  // Of the grammar, and of what was computed of it so far for all of its answers. Any thread; waits for none.
+  std::size_t size_bytes() const;
+  // The tokens that accept() takes and that change nothing: the same may follow as now. Null: no text goes
+  // on here that was declared free.
   std::shared_ptr<const std::vector<std::uint32_t>> free_tokens() const;
 
  private:

@@ -38,7 +38,6 @@ std::uint64_t hash_of(std::span<const GrammarPosition> positions) {
 // Set 0 is empty: the dead state, and what lies below a root.
 GrammarStates::GrammarStates(const Grammar& grammar)
     : grammar_(&grammar), sets_(1), steps_(1), entry_of_node_(grammar.num_nodes(), 0) {
-  work_limit_ = work_ + kMaxStepWork;
   add({.node = grammar.start()});
   start_ = close();
 }
@@ -51,18 +50,17 @@ GrammarStates::State GrammarStates::take_step(State from, unsigned char byte) {
     steps_.resize(steps_.size() + grammar_->num_byte_classes(), kNotTaken);
   }
   const std::size_t taken = sets_[from].steps + byte_class;
-  work_limit_ = work_ + kMaxStepWork;
   for (std::uint32_t i = 0; i < sets_[from].num_positions; ++i) {
     const GrammarPosition position = positions_[sets_[from].begin + i];
     const GrammarNode& node = grammar_->node(position.node);
     if (node.kind == Kind::kBytes && grammar_->reads(node, byte_class))
       add({.node = node.next, .below = position.below});
   }
-  return steps_[taken] = close();
+  const State state = close();
+  return is_out_of_work() ? kDead : steps_[taken] = state;
 }
 
 GrammarStates::State GrammarStates::step_token(State from, TokenId token) {
-  work_limit_ = work_ + kMaxStepWork;
   for (std::uint32_t i = 0; i < sets_[from].num_positions; ++i) {
     const GrammarPosition position = positions_[sets_[from].begin + i];
     const GrammarNode& node = grammar_->node(position.node);
@@ -78,7 +76,7 @@ void GrammarStates::add(GrammarPosition position) {
   const std::uint32_t needed = grammar_->frames_needed(position.node);
   if (needed == Grammar::kUnproductive) return;
   if (sets_[position.below].depth + needed > Grammar::kMaxStackDepth) return;
-  if (++work_ > work_limit_) return;
+  if (++work_ > work_limit_ || ++step_work_ > kMaxStepWork) return;
   if (add_known(position)) return;
   if (grammar_->node(position.node).kind == Kind::kLoop) {
     if (is_dominated(position)) return;
@@ -100,8 +98,9 @@ bool GrammarStates::add_known(GrammarPosition position) {
     if (counted != entry_of_count_.end()) entry = counted->second;
   }
   if (entry == 0) return false;
-  const State below = unite(entries_[entry - 1].below, position.below);
-  if (below != entries_[entry - 1].below) {
+  const State known = entries_[entry - 1].below;
+  const State below = unite(known, position.below);
+  if (below != known) {
     entries_[entry - 1].below = below;
     pending_.push_back(entries_[entry - 1]);
     if (is_loop) note_count(entries_[entry - 1]);
@@ -169,7 +168,8 @@ GrammarStates::State GrammarStates::close() {
     const Kind kind = grammar_->node(entry.node).kind;
     return kind != Kind::kEnd && kind != Kind::kBytes && kind != Kind::kToken;
   });
-  if (work_ > work_limit_) entries_.clear();
+  if (step_work_ > kMaxStepWork || is_out_of_work()) entries_.clear();
+  step_work_ = 0;
   std::sort(entries_.begin(), entries_.end(), is_before);
   const State state = intern(entries_);
   entries_.clear();
@@ -187,8 +187,10 @@ GrammarStates::State GrammarStates::intern(std::span<const GrammarPosition> sort
   Set set{.begin = static_cast<std::uint32_t>(positions_.size()),
           .num_positions = static_cast<std::uint32_t>(sorted.size()),
           .same_hash = known->second};
-  for (const GrammarPosition& position : sorted)
+  for (const GrammarPosition& position : sorted) {
     set.depth = std::max(set.depth, sets_[position.below].depth + 1);
+    set.is_free_text = set.is_free_text || grammar_->node(position.node).is_free_text;
+  }
   positions_.insert(positions_.end(), sorted.begin(), sorted.end());
   sets_.push_back(set);
   return known->second = static_cast<State>(sets_.size() - 1);
@@ -236,7 +238,8 @@ GrammarStates::PlainStep GrammarStates::plain_step(State from) {
       plain = {.kind = PlainStep::Kind::kMixed};
       break;
     }
-  return sets_[from].plain = plain;
+  if (!is_out_of_work()) sets_[from].plain = plain;
+  return plain;
 }
 
 // Where all texts lead that have a byte of each range; nullopt: not all to one state.

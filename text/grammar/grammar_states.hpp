@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -29,7 +30,8 @@ class GrammarStates {
  public:
   using State = std::uint32_t;
   static constexpr State kDead = 0;
-  // Positions of one state: a grammar that needs more is too ambiguous, and the step is dead.
+  // Positions of one step, counted as if none had been taken before: a grammar that needs more is too
+  // ambiguous, and the step is dead.
   static constexpr std::size_t kMaxStepWork = 30'000;
 
   // Where all characters lead that a JSON string may hold as they are.
@@ -56,13 +58,19 @@ class GrammarStates {
   // Something may follow that is read.
   bool reads_more(State state) const;
   std::span<const GrammarPosition> positions(State state) const;
+  // A text goes on here that was declared free.
+  bool is_free_text(State state) const { return sets_[state].is_free_text; }
 
   // The state of another automaton of the same grammar.
   State adopt(const GrammarStates& other, State state);
 
   std::size_t size_bytes() const;
-  // Positions that were looked at so far: the cost of the steps taken.
+  // Positions that were looked at so far: the cost of the steps taken. A step that was taken before, or whose
+  // stacks were united before, costs less than in another automaton.
   std::uint64_t work() const { return work_; }
+  // So much more from here on. Steps that would take more are dead, but are not kept.
+  void allow_work(std::uint64_t more) { work_limit_ = work_ + more; }
+  bool is_out_of_work() const { return work_ > work_limit_; }
 
  private:
   static constexpr State kNotTaken = 0xFFFFFFFF;
@@ -73,6 +81,7 @@ class GrammarStates {
     std::uint32_t depth = 0;  // frames of its deepest stack
     std::uint32_t steps = 0;  // into steps_; 0: none taken yet
     std::uint32_t same_hash = 0;
+    bool is_free_text = false;
     PlainStep plain = {};
   };
 
@@ -106,7 +115,8 @@ class GrammarStates {
   std::unordered_map<std::uint64_t, std::uint32_t> entry_of_count_;
   // The least count that may leave a loop, by its node and the stack below.
   std::unordered_map<std::uint64_t, std::uint32_t> least_counts_;
-  std::uint64_t work_limit_ = 0;
+  std::size_t step_work_ = 0;  // the same in every automaton of the grammar
+  std::uint64_t work_limit_ = std::numeric_limits<std::uint64_t>::max();
 };
 
 }  // namespace troupe

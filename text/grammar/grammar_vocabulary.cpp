@@ -5,6 +5,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "text/grammar/token_mask.hpp"
 #include "text/utf8.hpp"
 
 namespace troupe {
@@ -24,10 +25,6 @@ std::size_t num_plain_characters(std::string_view text) {
     ++num_characters;
   }
   return num_characters <= GrammarVocabulary::kMaxPlainCharacters ? num_characters : 0;
-}
-
-void set_bit(std::vector<std::uint32_t>& mask, TokenId token) {
-  mask[static_cast<std::size_t>(token) / 32] |= std::uint32_t{1} << (token % 32);
 }
 
 }  // namespace

@@ -14,8 +14,12 @@ namespace {
 // mark, a rule for each.
 class MarkAutomaton {
  public:
-  MarkAutomaton(GrammarBuilder& builder, const std::vector<std::string>& marks, bool is_until)
-      : builder_(builder), is_until_(is_until) {
+  struct Kind {
+    bool is_until = false;  // the first of the marks ends the text, and is part of it
+    bool is_free = false;
+  };
+  MarkAutomaton(GrammarBuilder& builder, const std::vector<std::string>& marks, Kind kind)
+      : builder_(builder), kind_(kind) {
     std::vector<CharacterRange> alphabet;
     for (const std::string& mark : marks) {
       marks_.push_back(characters_of(mark));
@@ -24,7 +28,10 @@ class MarkAutomaton {
     alphabet_ = CharacterSet(std::move(alphabet));
   }
 
-  GrammarExpression begin(const CharacterSet& not_first) { return from({}, not_first); }
+  // Where any character may be the first, the beginning is as any place amid the text.
+  GrammarExpression begin(const CharacterSet& not_first = {}) {
+    return not_first.is_empty() ? builder_.call(rule_of({})) : from({}, not_first);
+  }
 
  private:
   GrammarExpression from(const std::u32string& state, const CharacterSet& excluded) {
@@ -37,8 +44,8 @@ class MarkAutomaton {
         known = known.united(CharacterSet::of(character));
       }
     std::vector<GrammarExpression> choices;
-    if (!is_until_) choices.push_back(builder_.empty());
-    if (const CharacterSet last = ends.without(excluded); is_until_ && !last.is_empty())
+    if (!kind_.is_until) choices.push_back(builder_.empty());
+    if (const CharacterSet last = ends.without(excluded); kind_.is_until && !last.is_empty())
       choices.push_back(one_character(builder_, last));
     for (const auto& [target, characters] : targets)
       if (const CharacterSet next = characters.without(excluded); !next.is_empty())
@@ -49,7 +56,7 @@ class MarkAutomaton {
   GrammarRule rule_of(const std::u32string& state) {
     const auto [known, is_new] = rules_.try_emplace(state);
     if (!is_new) return known->second;
-    const GrammarRule rule = builder_.declare_rule();
+    const GrammarRule rule = kind_.is_free ? builder_.declare_free_text() : builder_.declare_rule();
     known->second = rule;
     builder_.define(rule, from(state, {}));
     return rule;
@@ -66,7 +73,7 @@ class MarkAutomaton {
   }
 
   GrammarBuilder& builder_;
-  const bool is_until_;
+  const Kind kind_;
   std::vector<std::u32string> marks_;
   CharacterSet alphabet_;
   std::map<std::u32string, GrammarRule> rules_;
@@ -75,12 +82,20 @@ class MarkAutomaton {
 }  // namespace
 
 GrammarExpression text_until(GrammarBuilder& builder, std::string_view end, const CharacterSet& not_first) {
-  return MarkAutomaton(builder, {std::string(end)}, true).begin(not_first);
+  return MarkAutomaton(builder, {std::string(end)}, {.is_until = true}).begin(not_first);
 }
 
 GrammarExpression text_without(GrammarBuilder& builder, const std::vector<std::string>& marks,
                                const CharacterSet& not_first) {
-  return MarkAutomaton(builder, marks, false).begin(not_first);
+  return MarkAutomaton(builder, marks, {}).begin(not_first);
+}
+
+GrammarExpression free_text_until(GrammarBuilder& builder, std::string_view end) {
+  return MarkAutomaton(builder, {std::string(end)}, {.is_until = true, .is_free = true}).begin();
+}
+
+GrammarExpression free_text_without(GrammarBuilder& builder, const std::vector<std::string>& marks) {
+  return MarkAutomaton(builder, marks, {.is_free = true}).begin();
 }
 
 }  // namespace troupe

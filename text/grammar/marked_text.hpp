@@ -21,4 +21,8 @@ GrammarExpression text_until(GrammarBuilder& builder, std::string_view end,
 GrammarExpression text_without(GrammarBuilder& builder, const std::vector<std::string>& marks,
                                const CharacterSet& not_first = {});
 
+// The same of text that is free (GrammarBuilder::declare_free_text), from its first character on.
+GrammarExpression free_text_until(GrammarBuilder& builder, std::string_view end);
+GrammarExpression free_text_without(GrammarBuilder& builder, const std::vector<std::string>& marks);
+
 }  // namespace troupe

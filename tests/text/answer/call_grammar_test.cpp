@@ -117,6 +117,8 @@ TEST_CASE("call grammar: text is free but for tokens that hold or begin a marker
     const auto token = [&](std::string_view text) {
       return tokens.tokenizer().encode_with_specials(text).front();
     };
+    // Only where a thought may begin, the first token has a mask.
+    CHECK((matcher.free_tokens() != nullptr) == !given.format.reasoning.exists());
     REQUIRE(matcher.accept(token("a")));
     const auto free = matcher.free_tokens();
     REQUIRE(free);
@@ -144,6 +146,65 @@ TEST_CASE("call grammar: text is free but for tokens that hold or begin a marker
   }
 }
 
+TEST_CASE("call grammar: thoughts and text behind a call are free from their beginning, arguments are not") {
+  for (const char* name : {"hermes", "qwen", "qwen_coder", "glm"}) {
+    CAPTURE(name);
+    const CallCase given = case_named(name);
+    const CallTokens tokens(given);
+    const GrammarMatcher start = matcher_for(given, tokens, {.may_be_text = true});
+    const auto is_free_behind = [&](std::string_view text) {
+      GrammarMatcher matcher = start;
+      for (const TokenId id : tokens.tokenizer().encode_with_specials(text)) REQUIRE(matcher.accept(id));
+      return matcher.free_tokens() != nullptr;
+    };
+    CHECK(is_free_behind("<think>"));
+    CHECK(is_free_behind("<think>Hm"));
+    CHECK(is_free_behind("<think>Hm</think>"));
+    CHECK_FALSE(is_free_behind("<think>Hm</thi"));
+    const bool is_json = given.format.calls->style == CallStyle::kJson;
+    const std::string call = is_json ? "<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>"
+                             : given.name == "glm" ? "<tool_call>now\n</tool_call>"
+                                                   : "<tool_call>\n<function=now>\n</function>\n</tool_call>";
+    CHECK(is_free_behind(call));
+    const std::string value =
+        is_json ? "<tool_call>\n{\"name\": \"find\", \"arguments\": {\"query\": \"a"
+        : given.name == "glm"
+            ? "<tool_call>find\n<arg_key>query</arg_key>\n<arg_value>a"
+            : "<tool_call>\n<function=find>\n<parameter=query>\na";
+    CHECK_FALSE(is_free_behind(value));
+  }
+  for (const bool begins_in_reasoning : {false, true}) {
+    const CallCase given = case_named("hermes");
+    const CallTokens tokens(given);
+    AnswerReading reading = reading_of(given);
+    reading.begins_in_reasoning = begins_in_reasoning;
+    const GrammarMatcher demanded(
+        std::make_shared<const Grammar>(grammar_of_calls(reading, {}, tokens.tokenizer())),
+        tokens.vocabulary());
+    CHECK((demanded.free_tokens() != nullptr) == begins_in_reasoning);
+  }
+}
+
+TEST_CASE("call grammar: an answer may end within its thought, unless a call is demanded") {
+  for (const char* name : {"hermes", "qwen", "glm", "harmony", "harmony_plain"}) {
+    CAPTURE(name);
+    const CallCase given = case_named(name);
+    const CallTokens tokens(given);
+    const std::string thought =
+        given.format.is_harmony() ? "<|channel|>analysis<|message|>Hm" : "<think>Hm </thi";
+    CHECK(takes(matcher_for(given, tokens, {.may_be_text = true}), tokens, thought));
+    CHECK_FALSE(takes(matcher_for(given, tokens, {}), tokens, thought));
+    if (given.format.is_harmony()) continue;
+    AnswerReading reading = reading_of(given);
+    reading.begins_in_reasoning = true;
+    const GrammarMatcher begun(
+        std::make_shared<const Grammar>(grammar_of_calls(reading, {.may_be_text = true}, tokens.tokenizer())),
+        tokens.vocabulary());
+    CHECK(takes(begun, tokens, "Hm"));
+    CHECK(takes(begun, tokens, "Hm</think>\n\nYes."));
+  }
+}
+
 TEST_CASE("call grammar: a tool that is not strict and names no arguments takes any") {
   const CallCase given = case_named("hermes");
   const CallTokens tokens(given);
@@ -154,6 +215,9 @@ TEST_CASE("call grammar: a tool that is not strict and names no arguments takes 
   Json said = empty;
   said["required"] = Json::array();
   said["description"] = "what it likes";
+  said["$id"] = "https://example.org/f";
+  said["$comment"] = "of no concern";
+  said["default"] = Json::object();
   CHECK(takes(matcher_for(given, tokens, {}, tool_of(said, false)), tokens, call));
   Json closed = empty, chosen = empty;
   closed["additionalProperties"] = false;

@@ -340,4 +340,52 @@ TEST_CASE("grammar vocabulary: tokens that can't be are refused") {
   CHECK_THROWS_WITH(GrammarVocabulary({"a"}, {1}), "end token 1 is not in the vocabulary");
 }
 
+// Texts of an "s", two letters, then an "x": of so many lists, each of which lacks some letters, at least one has
+// both. A state of it has a position in each list that goes on.
+Grammar many_lists(std::size_t num_lists) {
+  std::mt19937_64 random(9);
+  GrammarBuilder builder;
+  std::vector<GrammarExpression> lists;
+  for (std::size_t list = 0; list < num_lists; ++list) {
+    std::vector<GrammarExpression> letters;
+    for (int place = 0; place < 2; ++place) {
+      ByteSet set;
+      for (unsigned char letter = 'a'; letter <= 'z'; ++letter) set.set(letter, random() % 10 != 0);
+      letters.push_back(builder.byte_of(set));
+    }
+    letters.push_back(builder.text("x"));
+    lists.push_back(builder.sequence(std::move(letters)));
+  }
+  const auto text = builder.any_of(std::move(lists));
+  return builder.build(builder.sequence({builder.text("s"), text}));
+}
+
+TEST_CASE("grammar matcher: a mask that is too dear is so whatever was computed before it") {
+  // Behind an "s" twice as many may follow as with it.
+  std::vector<std::string> words;
+  for (char first = 'a'; first <= 'z'; ++first)
+    for (char second = 'a'; second <= 'z'; ++second) {
+      words.push_back({first, second});
+      if (first < 'n') words.push_back({'s', first, second});
+    }
+  const auto vocabulary = byte_vocabulary(words);
+  for (const auto& [num_lists, is_dear] : {std::pair{3000U, true}, std::pair{1000U, false}}) {
+    CAPTURE(num_lists);
+    const auto grammar = std::make_shared<const Grammar>(many_lists(num_lists));
+    const auto num_allowed = [&](bool is_warm) {
+      GrammarMatcher matcher(grammar, vocabulary);
+      REQUIRE(matcher.accept('s'));
+      GrammarMatcher before(grammar, vocabulary);
+      if (is_warm) {
+        REQUIRE(!allowed_tokens(before, vocabulary->size()).empty());
+        REQUIRE(before.accept('s'));
+        matcher = before;
+      }
+      return allowed_tokens(matcher, vocabulary->size()).size();
+    };
+    CHECK((num_allowed(false) == 0) == is_dear);
+    CHECK(num_allowed(true) == num_allowed(false));
+  }
+}
+
 }  // namespace troupe
