@@ -6,7 +6,6 @@ namespace {
 
 // The slot's token is read on the device; the entry only keeps its place.
 constexpr std::int32_t kTokenOnDevice = 0;
-constexpr std::uint64_t kSeedOfSecondDraws = 0x9E3779B97F4A7C15U;
 
 static_assert(SequenceProgress::kMostPending <= kRecentTokens, "a device must remember what is pending");
 
@@ -53,7 +52,6 @@ void add_slice(Batch& batch, const Sequence& sequence, const SequenceStep& step,
   if (!step.reads_source) slice.source_tokens = sequence.progress.num_source();
   slice.sample = step.sample;
   slice.sampling = sequence.ticket->sampling;
-  // A number that gave a token which may not be would not give the others as often as they are likely.
   if (sequence.draws_again) slice.sampling.seed ^= kSeedOfSecondDraws;
   const std::uint32_t num_drawn = sequence.num_generated() + sequence.progress.num_pending();
   if (step.sample && num_drawn < sequence.ticket->min_tokens)

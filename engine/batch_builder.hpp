@@ -12,6 +12,10 @@
 
 namespace troupe {
 
+// Changes the seed of a draw whose first token may not be: the same number would not give the others as often
+// as they are likely.
+inline constexpr std::uint64_t kSeedOfSecondDraws = 0x9E3779B97F4A7C15U;
+
 // Appends the sequence's part: its query tokens, its pages as far as they are
 // needed, what may be drawn, is biased or penalized. One slice, or one a token of a step
 // that scores.

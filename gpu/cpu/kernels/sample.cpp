@@ -2,6 +2,7 @@
 #include "gpu/cpu/kernels/sample.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -174,6 +175,67 @@ void keep_allowed(std::span<const std::uint32_t> allowed, std::span<float> logit
   }
 }
 
+std::uint32_t word_of(std::span<const std::uint32_t> allowed, std::size_t count, std::size_t index) {
+  const std::uint32_t word = index < allowed.size() ? allowed[index] : 0;
+  const std::size_t num_ids = std::min<std::size_t>(32, count - index * 32);
+  return num_ids < 32 ? word & ((std::uint32_t{1} << num_ids) - 1) : word;
+}
+
+// use(first id, end) for each stretch of ids that lie in words of the mask of which `takes(word)`.
+template <class Takes, class Use>
+void for_each_stretch(std::span<const std::uint32_t> allowed, std::size_t count, Takes takes, Use use) {
+  const std::size_t num_words = (count + 31) / 32;
+  for (std::size_t index = 0; index < num_words; ++index) {
+    if (!takes(word_of(allowed, count, index))) continue;
+    const std::size_t first = index * 32;
+    while (index < num_words && takes(word_of(allowed, count, index))) ++index;
+    use(first, std::min(count, index * 32));
+  }
+}
+
+bool is_full(std::uint32_t word) { return word == ~std::uint32_t{0}; }
+
+// Of the logits that the mask allows.
+float highest_allowed(const KernelTable& kernels, std::span<const float> logits,
+                      std::span<const std::uint32_t> allowed) {
+  float highest = kNever;
+  for_each_stretch(allowed, logits.size(), is_full, [&](std::size_t first, std::size_t end) {
+    highest = std::max(highest, kernels.summarize(logits.data() + first, end - first).highest);
+  });
+  for (std::size_t index = 0; index * 32 < logits.size(); ++index) {
+    const std::uint32_t word = word_of(allowed, logits.size(), index);
+    if (is_full(word)) continue;
+    for (std::uint32_t bits = word; bits != 0; bits &= bits - 1)
+      highest = std::max(highest, logits[index * 32 + static_cast<std::size_t>(std::countr_zero(bits))]);
+  }
+  return highest;
+}
+
+// Those of tokens that the mask does not allow are 0; where it allows none of 32, none is computed.
+void weigh_allowed(const KernelTable& kernels, std::span<const float> logits,
+                   std::span<const std::uint32_t> allowed, float highest, float inverse,
+                   std::vector<float>& weights) {
+  weights.assign(logits.size(), 0.0F);
+  const auto has_some = [](std::uint32_t word) { return word != 0; };
+  for_each_stretch(allowed, logits.size(), has_some, [&](std::size_t first, std::size_t end) {
+    kernels.exponentiate(logits.data() + first, highest, inverse, weights.data() + first, end - first);
+  });
+  for (std::size_t index = 0; index * 32 < logits.size(); ++index) {
+    const std::uint32_t word = word_of(allowed, logits.size(), index);
+    if (is_full(word) || word == 0) continue;
+    const std::size_t end = std::min(logits.size(), index * 32 + 32);
+    for (std::size_t id = index * 32; id < end; ++id)
+      if ((word >> (id % 32) & 1U) == 0) weights[id] = 0.0F;
+  }
+}
+
+std::int32_t first_allowed_equal(std::span<const float> logits, std::span<const std::uint32_t> allowed,
+                                 float highest) {
+  for (std::size_t id = 0; id < logits.size(); ++id)
+    if (logits[id] == highest && has_token(allowed, id)) return static_cast<std::int32_t>(id);
+  return kInvalidLogits;
+}
+
 void suppress(const SampleRow& row, std::span<float> logits) {
   for (const auto id : row.suppressed) {
     const auto index = static_cast<std::size_t>(id);
@@ -220,8 +282,8 @@ std::int32_t sample_row(const SampleArguments& arguments, const SampleRow& row, 
   const std::size_t count = arguments.vocabulary;
   const bool has_penalties =
       row.parameters.has_penalties() && (!row.penalized.empty() || row.num_pending > 0);
-  const bool is_changed =
-      has_penalties || !row.suppressed.empty() || !row.biased.empty() || !row.allowed.empty();
+  const bool is_changed = has_penalties || !row.suppressed.empty() || !row.biased.empty();
+  const bool is_masked = !row.allowed.empty() && !is_changed;  // by the mask alone
   const LogitSummary given = kernels.summarize(logits, count);
   if (!given.is_valid) return kInvalidLogits;
   if (row.scored_token >= 0) return row.scored_token;
@@ -233,15 +295,23 @@ std::int32_t sample_row(const SampleArguments& arguments, const SampleRow& row, 
     if (!row.allowed.empty()) keep_allowed(row.allowed, scratch.logits);
     logits = scratch.logits.data();
   }
-  const float highest = is_changed ? kernels.summarize(logits, count).highest : given.highest;
+  const float highest = is_masked    ? highest_allowed(kernels, {logits, count}, row.allowed)
+                        : is_changed ? kernels.summarize(logits, count).highest
+                                     : given.highest;
   if (highest == kNever) return kInvalidLogits;
   const auto& parameters = row.parameters;
-  if (!(parameters.temperature > 0.0F)) return first_equal(logits, count, highest);
+  if (!(parameters.temperature > 0.0F))
+    return is_masked ? first_allowed_equal({logits, count}, row.allowed, highest)
+                     : first_equal(logits, count, highest);
 
   // A temperature whose inverse is no float draws what the smallest such would.
   const float inverse = std::min(1.0F / parameters.temperature, std::numeric_limits<float>::max());
-  scratch.weights.resize(count);
-  kernels.exponentiate(logits, highest, inverse, scratch.weights.data(), count);
+  if (is_masked) {
+    weigh_allowed(kernels, {logits, count}, row.allowed, highest, inverse, scratch.weights);
+  } else {
+    scratch.weights.resize(count);
+    kernels.exponentiate(logits, highest, inverse, scratch.weights.data(), count);
+  }
   const double uniform = uniform_draw(parameters.seed, row.position);
   if (parameters.top_k <= 0 && !(parameters.top_p < 1.0F) && !(parameters.min_p > 0.0F)) {
     return draw_from_all(scratch.weights, uniform);

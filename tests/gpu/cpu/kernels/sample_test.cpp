@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
+#include <utility>
 
+#include "engine/batch_builder.hpp"
 #include "tests/gpu/cpu/kernels/random_values.hpp"
 
 using namespace troupe;
@@ -58,21 +61,17 @@ std::vector<double> exact_distribution(const std::vector<float>& logits, const S
   return probability;
 }
 
-// Chi-square over ids expected at least 5 times, against a 1e-6 quantile
-// (Wilson-Hilferty); ids of probability 0 must never be drawn.
-void check_distribution(const std::vector<float>& logits, SampleRow row) {
-  const auto exact = exact_distribution(logits, row);
-  const int num_draws = 20000;
-  std::vector<int> counts(logits.size());
-  for (int i = 0; i < num_draws; ++i) {
-    row.position = static_cast<std::uint64_t>(i);
-    const auto id = sample_one(logits, row);
-    REQUIRE(id >= 0);
-    ++counts[static_cast<std::size_t>(id)];
-  }
-  double chi_square = 0.0, rest_expected = 0.0, rest_seen = 0.0;
+struct ChiSquare {
+  double value = 0.0, limit = 0.0;
+};
+
+// Over ids expected at least 5 times, against a 1e-6 quantile (Wilson-Hilferty); ids of probability 0 must
+// never be drawn.
+ChiSquare chi_square(const std::vector<double>& exact, const std::vector<int>& counts) {
+  const double num_draws = std::accumulate(counts.begin(), counts.end(), 0);
+  double value = 0.0, rest_expected = 0.0, rest_seen = 0.0;
   int bins = 0;
-  for (std::size_t i = 0; i < logits.size(); ++i) {
+  for (std::size_t i = 0; i < exact.size(); ++i) {
     const double expected = exact[i] * num_draws;
     if (exact[i] == 0.0) CHECK(counts[i] == 0);
     if (expected < 5.0) {
@@ -80,19 +79,64 @@ void check_distribution(const std::vector<float>& logits, SampleRow row) {
       rest_seen += counts[i];
       continue;
     }
-    chi_square += (counts[i] - expected) * (counts[i] - expected) / expected;
+    value += (counts[i] - expected) * (counts[i] - expected) / expected;
     ++bins;
   }
   if (rest_expected >= 5.0) {
-    chi_square += (rest_seen - rest_expected) * (rest_seen - rest_expected) / rest_expected;
+    value += (rest_seen - rest_expected) * (rest_seen - rest_expected) / rest_expected;
     ++bins;
   }
   const double freedom = std::max(1, bins - 1);
   const double term = 2.0 / (9.0 * freedom);
-  const double limit = freedom * std::pow(1.0 - term + 4.75 * std::sqrt(term), 3);
-  CAPTURE(chi_square);
-  CAPTURE(bins);
-  CHECK(chi_square < limit);
+  return {.value = value, .limit = freedom * std::pow(1.0 - term + 4.75 * std::sqrt(term), 3)};
+}
+
+constexpr int kNumDraws = 20000;
+
+void check_distribution(const std::vector<float>& logits, SampleRow row) {
+  std::vector<int> counts(logits.size());
+  for (int i = 0; i < kNumDraws; ++i) {
+    row.position = static_cast<std::uint64_t>(i);
+    const auto id = sample_one(logits, row);
+    REQUIRE(id >= 0);
+    ++counts[static_cast<std::size_t>(id)];
+  }
+  const ChiSquare found = chi_square(exact_distribution(logits, row), counts);
+  CHECK(found.value < found.limit);
+}
+
+// As the core has free tokens drawn: of all, and again of those in the mask if the first is not in it.
+std::vector<int> counts_of_free_draws(const std::vector<float>& logits, SampleRow row, const TokenMask& mask,
+                                      std::uint64_t change_of_seed) {
+  std::vector<int> counts(logits.size());
+  for (int i = 0; i < kNumDraws; ++i) {
+    row.position = static_cast<std::uint64_t>(i);
+    auto id = sample_one(logits, row);
+    if (!has_token(mask, static_cast<std::size_t>(id))) {
+      SampleRow again = row;
+      again.allowed = mask;
+      again.parameters.seed ^= change_of_seed;
+      id = sample_one(logits, again);
+    }
+    REQUIRE(id >= 0);
+    ++counts[static_cast<std::size_t>(id)];
+  }
+  return counts;
+}
+
+// Of all, cut as the parameters say, where that is in the mask; the rest as the masked logits are cut.
+std::vector<double> distribution_of_free_draws(const std::vector<float>& logits, const SampleRow& row,
+                                               const TokenMask& mask) {
+  auto masked = logits;
+  for (std::size_t id = 0; id < logits.size(); ++id)
+    if (!has_token(mask, id)) masked[id] = -kInf;
+  auto exact = exact_distribution(logits, row);
+  const auto second = exact_distribution(masked, row);
+  double refused = 0.0;
+  for (std::size_t id = 0; id < exact.size(); ++id)
+    if (!has_token(mask, id)) refused += std::exchange(exact[id], 0.0);
+  for (std::size_t id = 0; id < exact.size(); ++id) exact[id] += refused * second[id];
+  return exact;
 }
 
 }  // namespace
@@ -166,26 +210,61 @@ TEST_CASE("sample: a suppressed id is never drawn") {
 
 TEST_CASE("sample: only what the mask allows is drawn, by its own shares") {
   const auto logits = random_values(1003, 21, 2.0F);
-  TokenMask mask(mask_words(logits.size()));
-  auto masked = logits;
-  for (std::size_t id = 0; id < logits.size(); ++id) {
-    if (id % 7 == 3 || id >= 1000) {
-      mask[id / 32] |= 1U << (id % 32);
-    } else {
-      masked[id] = -kInf;
+  const auto is_scattered = [](std::size_t id) { return id % 7 == 3 || id >= 1000; };
+  const auto is_in_stretches = [](std::size_t id) { return (id >= 320 && id < 700) || id == 990 || id > 1000; };
+  for (const auto& is_allowed : std::vector<std::function<bool(std::size_t)>>{is_scattered, is_in_stretches}) {
+    TokenMask mask(mask_words(logits.size()));
+    auto masked = logits;
+    for (std::size_t id = 0; id < logits.size(); ++id) {
+      if (is_allowed(id)) {
+        mask[id / 32] |= 1U << (id % 32);
+      } else {
+        masked[id] = -kInf;
+      }
+    }
+    mask.back() |= ~std::uint32_t{0} << (logits.size() % 32);  // ids that there are none of
+    for (std::uint64_t position = 0; position < 200; ++position) {
+      const SamplingParameters parameters{.temperature = position % 3 == 0 ? 0.0F : 1.0F,
+                                          .top_p = position % 2 == 0 ? 1.0F : 0.8F,
+                                          .seed = 5};
+      const auto drawn =
+          sample_one(logits, {.parameters = parameters, .position = position, .allowed = mask});
+      CHECK(has_token(mask, static_cast<std::size_t>(drawn)));
+      CHECK(drawn == sample_one(masked, {.parameters = parameters, .position = position}));
     }
   }
-  for (std::uint64_t position = 0; position < 200; ++position) {
-    const SamplingParameters parameters{
-        .temperature = position % 3 == 0 ? 0.0F : 1.0F, .top_p = position % 2 == 0 ? 1.0F : 0.8F, .seed = 5};
-    const auto drawn = sample_one(logits, {.parameters = parameters, .position = position, .allowed = mask});
-    CHECK(has_token(mask, static_cast<std::size_t>(drawn)));
-    CHECK(drawn == sample_one(masked, {.parameters = parameters, .position = position}));
-  }
-  const TokenMask nothing(mask.size());
+  const TokenMask nothing(mask_words(logits.size()));
   CHECK(sample_one(logits, {.parameters = {}, .allowed = nothing}) == kInvalidLogits);
   const TokenMask too_short{1U << 9};  // what it doesn't name is not allowed
   CHECK(sample_one(logits, {.parameters = {}, .allowed = too_short}) == 9);
+}
+
+TEST_CASE("sample: free draws and second ones give what decision 0019 says") {
+  const auto logits = random_values(60, 4, 2.0F);
+  TokenMask mask(mask_words(logits.size()));
+  auto masked = logits;
+  for (std::size_t id = 0; id < logits.size(); ++id)
+    if (id % 3 != 1)
+      mask[id / 32] |= 1U << (id % 32);
+    else
+      masked[id] = -kInf;
+  for (const SamplingParameters& parameters :
+       {SamplingParameters{.seed = 1}, SamplingParameters{.top_p = 0.8F, .seed = 2},
+        SamplingParameters{.top_k = 9, .seed = 3}, SamplingParameters{.min_p = 0.05F, .seed = 4}}) {
+    CAPTURE(parameters.seed);
+    const SampleRow row{.parameters = parameters};
+    const auto counts = counts_of_free_draws(logits, row, mask, kSeedOfSecondDraws);
+    const ChiSquare found = chi_square(distribution_of_free_draws(logits, row, mask), counts);
+    CHECK(found.value < found.limit);
+  }
+  // What is drawn of all tokens is the masked distribution itself.
+  const SampleRow row{.parameters = {.seed = 5}};
+  const auto exact = exact_distribution(masked, row);
+  const ChiSquare found = chi_square(exact, counts_of_free_draws(logits, row, mask, kSeedOfSecondDraws));
+  CHECK(found.value < found.limit);
+  // With the same number again it is not.
+  const ChiSquare with_same = chi_square(exact, counts_of_free_draws(logits, row, mask, 0));
+  CHECK(with_same.value > 10 * with_same.limit);
 }
 
 TEST_CASE("sample: a bias is added to the logit, and what is impossible stays so") {
