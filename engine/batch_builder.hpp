@@ -12,8 +12,8 @@
 
 namespace troupe {
 
-// Changes the seed of a draw whose first token may not be: the same number would not give the others as often
-// as they are likely.
+// Changes the seed where the first token of a draw may not be: the same number would not give the others as
+// often as they are likely.
 inline constexpr std::uint64_t kSeedOfSecondDraws = 0x9E3779B97F4A7C15U;
 
 // Appends the sequence's part: its query tokens, its pages as far as they are

@@ -180,9 +180,8 @@ class CallGrammar {
   GrammarExpression text_with(GrammarExpression calls, bool is_for_one) {
     const GrammarRule text = builder_.declare_rule();
     const auto further = is_for_one ? calls : builder_.sequence({calls, builder_.call(text)});
-    builder_.define(
-        text,
-        builder_.sequence({free_text_without(builder_, format_.triggers()), builder_.optional(further)}));
+    builder_.define(text, builder_.sequence(
+                              {free_text_without(builder_, format_.triggers()), builder_.optional(further)}));
     return builder_.call(text);
   }
 

@@ -14,9 +14,7 @@ using State = GrammarStates::State;
 constexpr std::string_view kUsual = " etaoinsr";
 
 bool is_amid_text(GrammarStates& states, State state) {
-  const auto stays = [&](char byte) {
-    return states.step(state, static_cast<unsigned char>(byte)) == state;
-  };
+  const auto stays = [&](char byte) { return states.step(state, static_cast<unsigned char>(byte)) == state; };
   return states.is_free_text(state) && std::all_of(kUsual.begin(), kUsual.end(), stays);
 }
 
@@ -40,8 +38,8 @@ std::vector<std::uint32_t> free_tokens(GrammarStates& states, const GrammarVocab
     }
     path[node.depth] = next;
     // A token that has its own node besides its bytes may lead elsewhere, too.
-    const bool is_free = next == state && node.token >= 0 &&
-                         states.step_token(state, node.token) == GrammarStates::kDead;
+    const bool is_free =
+        next == state && node.token >= 0 && states.step_token(state, node.token) == GrammarStates::kDead;
     if (is_free) set_bit(mask, node.token);
     ++i;
   }

@@ -22,16 +22,15 @@ constexpr MaskWalkLimits kLimits{.work = GrammarMasks::kMaxMaskWork,
 
 GrammarMasks::GrammarMasks(std::shared_ptr<const Grammar> grammar,
                            std::shared_ptr<const GrammarVocabulary> vocabulary)
-    : grammar_(std::move(grammar)),
-      vocabulary_(std::move(vocabulary)),
-      states_(*grammar_) {
+    : grammar_(std::move(grammar)), vocabulary_(std::move(vocabulary)), states_(*grammar_) {
   note_size();
 }
 
 void GrammarMasks::note_size() {
   const std::size_t mask_bytes = vocabulary_->num_mask_words() * sizeof(std::uint32_t);
   const std::size_t entry_bytes = grammar_->num_nodes() * sizeof(std::uint32_t);
-  size_bytes_ = grammar_->size_bytes() + entry_bytes + states_.size_bytes() + (kept_.size() + free_.size()) * mask_bytes;
+  size_bytes_ = grammar_->size_bytes() + entry_bytes + states_.size_bytes() +
+                (kept_.size() + free_.size()) * mask_bytes;
 }
 
 GrammarMasks::Place GrammarMasks::start() {
@@ -75,8 +74,7 @@ std::shared_ptr<const std::vector<std::uint32_t>> GrammarMasks::free_tokens(Stat
   if (!is_new) return known->second;
   states_.allow_work(kMaxMaskWork);
   auto mask = troupe::free_tokens(states_, *vocabulary_, state);
-  if (!mask.empty())
-    known->second = std::make_shared<const std::vector<std::uint32_t>>(std::move(mask));
+  if (!mask.empty()) known->second = std::make_shared<const std::vector<std::uint32_t>>(std::move(mask));
   return known->second;
 }
 

@@ -27,8 +27,8 @@ class GrammarMasks {
   using State = GrammarStates::State;
   static constexpr std::size_t kMaxStateBytes = 16 << 20;
   static constexpr std::size_t kMaxMaskBytes = 4 << 20;
-  // Positions looked at for one mask, some tenths of a second, and bytes of states made for it: as if no other
-  // had been made before, so that a mask is refused in every process or in none.
+  // Positions looked at for one mask, some tenths of a second, and bytes of states made for it: as if no
+  // other had been made before, so that a mask is refused in every process or in none.
   static constexpr std::uint64_t kMaxMaskWork = 3'000'000;
   static constexpr std::size_t kMaxMaskStateBytes = 16 << 20;
 
@@ -69,7 +69,7 @@ class GrammarMasks {
   GrammarStates states_;
   std::unordered_map<State, std::vector<std::uint32_t>> masks_;
   std::deque<State> kept_;  // in masks_, the oldest first
-  // Of the states of free texts: one for each text, and for each marker's beginnings.
+  // By the states of free texts: one for each text, and for each marker's beginnings.
   std::unordered_map<State, std::shared_ptr<const std::vector<std::uint32_t>>> free_;
   std::weak_ptr<GrammarMasks> successor_;
   std::atomic<std::size_t> size_bytes_{0};

@@ -33,7 +33,8 @@ class GrammarMatcher {
   // the vocabulary goes on from here, or that the grammar is too ambiguous to be followed: the answer
   // has failed.
   void allow(std::span<std::uint32_t> mask) const;
-  // Of the grammar, and of what was computed of it so far for all of its answers. Any thread; waits for none.
+  // The size of the grammar, and of what was computed of it so far for all of its answers. Any thread; waits
+  // for none.
   std::size_t size_bytes() const;
   // The tokens that accept() takes and that change nothing: the same may follow as now. Null: no text goes
   // on here that was declared free.

@@ -65,8 +65,8 @@ class GrammarStates {
   State adopt(const GrammarStates& other, State state);
 
   std::size_t size_bytes() const;
-  // Positions that were looked at so far: the cost of the steps taken. A step that was taken before, or whose
-  // stacks were united before, costs less than in another automaton.
+  // Positions that were looked at so far: the cost of the steps taken. A step that was taken before, or with
+  // stacks that were united before, costs less than in another automaton.
   std::uint64_t work() const { return work_; }
   // So much more from here on. Steps that would take more are dead, but are not kept.
   void allow_work(std::uint64_t more) { work_limit_ = work_ + more; }

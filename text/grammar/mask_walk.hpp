@@ -26,8 +26,8 @@ class MaskWalk {
   // Both must outlive this.
   MaskWalk(GrammarStates& states, const GrammarVocabulary& vocabulary, const MaskWalkLimits& limits);
 
-  // Sets the bits of the tokens whose bytes may follow. mask: zeros. False: it took too much, and some are
-  // missing.
+  // Sets the bits of the tokens that may follow by their bytes. mask: zeros. False: it took too much, and
+  // some are missing.
   bool run(State state, std::span<std::uint32_t> mask);
   std::uint64_t num_nodes() const { return num_nodes_; }
 

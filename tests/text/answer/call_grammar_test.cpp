@@ -166,11 +166,10 @@ TEST_CASE("call grammar: thoughts and text behind a call are free from their beg
                              : given.name == "glm" ? "<tool_call>now\n</tool_call>"
                                                    : "<tool_call>\n<function=now>\n</function>\n</tool_call>";
     CHECK(is_free_behind(call));
-    const std::string value =
-        is_json ? "<tool_call>\n{\"name\": \"find\", \"arguments\": {\"query\": \"a"
-        : given.name == "glm"
-            ? "<tool_call>find\n<arg_key>query</arg_key>\n<arg_value>a"
-            : "<tool_call>\n<function=find>\n<parameter=query>\na";
+    const std::string value = is_json ? "<tool_call>\n{\"name\": \"find\", \"arguments\": {\"query\": \"a"
+                              : given.name == "glm"
+                                  ? "<tool_call>find\n<arg_key>query</arg_key>\n<arg_value>a"
+                                  : "<tool_call>\n<function=find>\n<parameter=query>\na";
     CHECK_FALSE(is_free_behind(value));
   }
   for (const bool begins_in_reasoning : {false, true}) {

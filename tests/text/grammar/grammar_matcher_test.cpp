@@ -340,8 +340,8 @@ TEST_CASE("grammar vocabulary: tokens that can't be are refused") {
   CHECK_THROWS_WITH(GrammarVocabulary({"a"}, {1}), "end token 1 is not in the vocabulary");
 }
 
-// Texts of an "s", two letters, then an "x": of so many lists, each of which lacks some letters, at least one has
-// both. A state of it has a position in each list that goes on.
+// Texts of an "s", two letters, then an "x": of so many lists, each of which lacks some letters, at least one
+// has both. A state of it has a position in each list that goes on.
 Grammar many_lists(std::size_t num_lists) {
   std::mt19937_64 random(9);
   GrammarBuilder builder;

@@ -211,8 +211,11 @@ TEST_CASE("sample: a suppressed id is never drawn") {
 TEST_CASE("sample: only what the mask allows is drawn, by its own shares") {
   const auto logits = random_values(1003, 21, 2.0F);
   const auto is_scattered = [](std::size_t id) { return id % 7 == 3 || id >= 1000; };
-  const auto is_in_stretches = [](std::size_t id) { return (id >= 320 && id < 700) || id == 990 || id > 1000; };
-  for (const auto& is_allowed : std::vector<std::function<bool(std::size_t)>>{is_scattered, is_in_stretches}) {
+  const auto is_in_stretches = [](std::size_t id) {
+    return (id >= 320 && id < 700) || id == 990 || id > 1000;
+  };
+  for (const auto& is_allowed :
+       std::vector<std::function<bool(std::size_t)>>{is_scattered, is_in_stretches}) {
     TokenMask mask(mask_words(logits.size()));
     auto masked = logits;
     for (std::size_t id = 0; id < logits.size(); ++id) {
