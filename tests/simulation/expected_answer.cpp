@@ -2,9 +2,12 @@
 #include "tests/simulation/expected_answer.hpp"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
+#include "engine/batch_builder.hpp"
 #include "tests/actors/byte_tokenizer.hpp"
+#include "tests/simulation/expected_calls.hpp"
 #include "tests/simulation/sim_device.hpp"
 
 namespace troupe::sim {
@@ -63,10 +66,16 @@ OutputForm sim_form(std::uint32_t num_pairs) {
           .field = "regex"};
 }
 
-ExpectedAnswer expected_answer(const GenerationRequest& request, const DeviceDescription& device) {
+namespace {
+
+ExpectedAnswer expected_text(const GenerationRequest& request, const DeviceDescription& device) {
   std::vector<std::int32_t> tokens;
   ExpectedAnswer answer;
-  if (const auto* text = std::get_if<TextPrompt>(&request.prompt)) {
+  std::optional<ExpectedCalls> calls;
+  if (const auto* chat = std::get_if<ChatPrompt>(&request.prompt)) {
+    tokens = ByteTokenizer().encode(chat->messages.front().content);
+    calls.emplace(request.stop_token_ids);
+  } else if (const auto* text = std::get_if<TextPrompt>(&request.prompt)) {
     tokens = ByteTokenizer().encode(text->text);
   } else {
     tokens = std::get<TokenPrompt>(request.prompt).tokens;
@@ -88,9 +97,13 @@ ExpectedAnswer expected_answer(const GenerationRequest& request, const DeviceDes
       return answer;
     }
     const bool is_early = answer.completion_tokens < request.min_tokens;
+    const auto draw = [&](const TokenMask& mask, bool again) {
+      return sim_token(tokens, request.sampling.seed ^ (again ? kSeedOfSecondDraws : 0),
+                       is_early ? suppressed : std::vector<std::int32_t>{}, penalized, mask);
+    };
     const std::int32_t token =
-        sim_token(tokens, request.sampling.seed, is_early ? suppressed : std::vector<std::int32_t>{},
-                  penalized, request.form ? allowed_at(answer.completion_tokens) : TokenMask{});
+        calls ? calls->next(draw)
+              : draw(request.form ? allowed_at(answer.completion_tokens) : TokenMask{}, false);
     if (request.sampling.has_penalties()) penalized[token] += 1;
     tokens.push_back(token);
     answer.completion_tokens += 1;
@@ -111,10 +124,23 @@ ExpectedAnswer expected_answer(const GenerationRequest& request, const DeviceDes
     }
     const bool has_form = request.form && answer.completion_tokens == length_of(*request.form);
     if (!is_end && has_form) return answer;
+    if (calls && !is_end) calls->take(token);
     if (!is_end) continue;
     if (is_stop_token) answer.stop_token = token;
     return answer;
   }
+}
+
+}  // namespace
+
+ExpectedAnswer expected_answer(const GenerationRequest& request, const DeviceDescription& device) {
+  ExpectedAnswer answer = expected_text(request, device);
+  if (!std::holds_alternative<ChatPrompt>(request.prompt)) return answer;
+  SplitAnswer split = split_answer(answer.text, answer.reason == FinishReason::kLength);
+  answer.text = std::move(split.text);
+  answer.calls = std::move(split.calls);
+  answer.tokens.clear();
+  return answer;
 }
 
 }  // namespace troupe::sim

@@ -20,6 +20,7 @@ struct ExpectedToken {
 
 struct ExpectedAnswer {
   std::string text;
+  std::string calls;                  // of tools, as add_calls() writes them
   std::vector<ExpectedToken> tokens;  // whose text, or the place for it, is in the answer
   FinishReason reason = FinishReason::kStop;
   std::optional<std::string> stop_string;
@@ -30,8 +31,8 @@ struct ExpectedAnswer {
 // Pairs of a letter up to m and one behind it: the only form that expected_answer() knows.
 OutputForm sim_form(std::uint32_t num_pairs);
 
-// The request must be one that is accepted, with a prompt of text or tokens and
-// a seed.
+// The request must be one that is accepted, with a seed, and a prompt of text or tokens, or one of
+// sim_tools_prompt().
 ExpectedAnswer expected_answer(const GenerationRequest& request, const DeviceDescription& device);
 
 }  // namespace troupe::sim

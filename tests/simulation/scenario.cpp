@@ -9,6 +9,7 @@
 
 #include "policy/admitting/encoding_lanes.hpp"
 #include "tests/actors/byte_tokenizer.hpp"
+#include "tests/simulation/expected_calls.hpp"
 #include "tests/simulation/sim_client.hpp"
 #include "tests/simulation/sim_embedder.hpp"
 #include "tests/simulation/sim_world.hpp"
@@ -71,6 +72,7 @@ class Scenario {
   void draw_form(GenerationRequest& request);
   void draw_flow(GenerationRequest& request);
   void draw_model(GenerationRequest& request) const;
+  void draw_tools(GenerationRequest& request, std::string prompt) const;
   std::string draw_prompt();
   std::string draw_known_prompt();
   bool is_poisonous(const Batch& batch) const;
@@ -120,6 +122,7 @@ Scenario::Scenario(std::uint64_t seed) : seed_(seed), random_(seed * 2 + 1) {
 SimSettings Scenario::draw_settings() {
   SimSettings settings = small_settings();
   settings.seed = seed_;
+  settings.chat_template = sim_chat_template();
   settings.options.num_workers = draw_num_workers();
   draw_encoder(settings);
   draw_reservation(settings.options.serving);
@@ -427,8 +430,9 @@ GenerationRequest Scenario::draw_request() {
   if (chance(20)) {
     request.prompt = TokenPrompt{ByteTokenizer().encode(prompt)};
   } else {
-    request.prompt = TextPrompt{std::move(prompt)};
+    request.prompt = TextPrompt{prompt};
   }
+  draw_tools(request, std::move(prompt));
   return request;
 }
 
@@ -449,6 +453,17 @@ void Scenario::draw_form(GenerationRequest& request) {
   request.form = sim_form(static_cast<std::uint32_t>(1 + random() % 12));
   request.min_tokens = 0;
   request.ignore_eos = false;
+}
+
+// From numbers of their own, too. The answer's parts are checked, not where they are stopped or echoed.
+void Scenario::draw_tools(GenerationRequest& request, std::string prompt) const {
+  std::mt19937_64 random(seed_ * 1000 + num_requests_drawn_ + 600);
+  if (random() % 4 != 0 || request.form) return;
+  request.prompt = sim_tools_prompt(std::move(prompt));
+  request.min_tokens = 0;
+  request.ignore_eos = request.echo = request.include_stop_in_output = false;
+  request.stop.clear();
+  request.sampling.top_logprobs = SamplingParameters::kNoLogprobs;
 }
 
 // From numbers of their own, too. In two of three runs all are one flow.
@@ -514,6 +529,7 @@ ScenarioResult Scenario::run() {
   result.num_died_beside_full = num_died_beside_full_;
   const SimSettings& settings = world_->engine_settings();
   for (const auto& client : clients_) {
+    if (client->finished() && !client->calls().empty()) result.num_called_answers += 1;
     if (!settings.second_chat || !client->finished()) continue;
     const bool is_second = client->plan().request.model == settings.second_chat_index();
     (is_second ? result.num_second_answers : result.num_first_answers) += 1;

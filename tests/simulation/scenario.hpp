@@ -29,6 +29,7 @@ struct ScenarioResult {
   std::uint64_t num_died_beside_full = 0;         // workers, while another one had all that it may
   // Of the runs with two chat models: answers of each that came to their end.
   std::uint64_t num_first_answers = 0, num_second_answers = 0;
+  std::uint64_t num_called_answers = 0;  // answers that called a tool and came to their end
 };
 
 ScenarioResult run_scenario(std::uint64_t seed);

@@ -5,6 +5,8 @@
 #include <utility>
 #include <variant>
 
+#include "tests/simulation/expected_calls.hpp"
+
 namespace troupe::sim {
 
 SimClient::SimClient(SimWorld& world, ClientPlan plan) : world_(world), plan_(std::move(plan)) {
@@ -62,6 +64,7 @@ void SimClient::take(const Accepted&) {
 void SimClient::take(const TextDelta& delta) {
   if (!is_accepted_) violate("text before it was accepted");
   text_ += delta.text;
+  add_calls(calls_, delta.calls);
   for (const AnswerToken& token : delta.tokens) {
     if (token.text_offset > text_.size()) violate("a token in front of its text");
     tokens_.push_back(token);
@@ -83,6 +86,7 @@ void SimClient::take(const Finished& finished) {
     return;
   }
   if (text_ != expected_.text) violate("incomplete: " + text_ + ", not " + expected_.text);
+  if (calls_ != expected_.calls) violate("wrong calls: " + calls_ + ", not " + expected_.calls);
   if (finished.reason != expected_.reason) violate("wrong finish reason");
   if (finished.stop_string != expected_.stop_string) violate("wrong stop string");
   if (finished.stop_token != expected_.stop_token) violate("wrong stop token");

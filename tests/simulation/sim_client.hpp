@@ -43,6 +43,7 @@ class SimClient final : public ResponseSink, public std::enable_shared_from_this
   const std::optional<ApiError>& error() const { return error_; }
   const std::optional<Finished>& finished() const { return finished_; }
   const std::string& text() const { return text_; }
+  const std::string& calls() const { return calls_; }  // as add_calls() writes them
   const std::vector<AnswerToken>& tokens() const { return tokens_; }
   const ClientPlan& plan() const { return plan_; }
   std::uint32_t cached_tokens() const { return cached_tokens_; }
@@ -64,7 +65,7 @@ class SimClient final : public ResponseSink, public std::enable_shared_from_this
   ClientPlan plan_;
   ExpectedAnswer expected_;
   RequestId id_ = 0;
-  std::string text_;
+  std::string text_, calls_;
   std::vector<AnswerToken> tokens_;
   std::size_t unread_bytes_ = 0;
   std::uint32_t num_events_ = 0;

@@ -25,12 +25,31 @@ std::uint64_t mix(std::uint64_t value) {
 
 }  // namespace
 
+namespace {
+
+// One that the model draws by itself.
+bool has_usual_token(const TokenMask& mask) {
+  for (int letter = 0; letter < static_cast<int>(kNumLetters); ++letter)
+    if (has_token(mask, static_cast<std::size_t>('a' + letter))) return true;
+  return has_token(mask, ByteTokenizer::kEos);
+}
+
+std::int32_t any_token(const TokenMask& mask, std::uint64_t hash) {
+  std::vector<std::int32_t> tokens;
+  for (std::int32_t token = 0; token <= ByteTokenizer::kEos; ++token)
+    if (has_token(mask, static_cast<std::size_t>(token))) tokens.push_back(token);
+  return tokens.at(hash % tokens.size());
+}
+
+}  // namespace
+
 std::int32_t sim_token(std::span<const std::int32_t> tokens, std::uint64_t seed,
                        std::span<const std::int32_t> suppressed, const SimCounts& penalized,
                        const TokenMask& allowed) {
   std::uint64_t hash = mix(seed + 1);
   for (const auto& [id, number] : penalized) hash ^= mix(static_cast<std::uint64_t>(id) << 32 | number);
   for (const std::int32_t token : tokens) hash = mix(hash ^ static_cast<std::uint32_t>(token));
+  if (!allowed.empty() && !has_usual_token(allowed)) return any_token(allowed, hash);
   while (true) {
     const std::int32_t token = hash % kEndInterval == 0
                                    ? ByteTokenizer::kEos

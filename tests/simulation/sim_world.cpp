@@ -87,6 +87,7 @@ SimWorld::SimWorld(SimSettings settings)
   if (settings_.second_chat) {
     ServedModel second = byte_model();
     second.name = "second";
+    second.chat_template = settings_.chat_template;
     models.push_back({.served = std::move(second), .make_device = [this](WorkerId worker) {
                         return std::make_unique<SimDevice>(*settings_.second_chat, devices_, worker);
                       }});

@@ -52,6 +52,7 @@ void check_seed(std::uint64_t seed, std::map<std::string, ScenarioResult>& total
   total.num_died_beside_full += result.num_died_beside_full;
   total.num_first_answers += result.num_first_answers;
   total.num_second_answers += result.num_second_answers;
+  total.num_called_answers += result.num_called_answers;
 }
 
 // Sequences did go on at other workers.
@@ -84,6 +85,11 @@ void check_masks(const std::map<std::string, ScenarioResult>& totals) {
   }
 }
 
+// Answers called tools in every scenario.
+void check_calls(const std::map<std::string, ScenarioResult>& totals) {
+  for (const auto& [name, total] : totals) CHECK(total.num_called_answers > 0);
+}
+
 // Clients did vanish while pages were on their way.
 void check_departures(const ScenarioResult& returning) {
   CHECK(returning.num_copies_within > 0);
@@ -109,6 +115,7 @@ TEST_CASE("simulation: every invariant holds, whatever the seed") {
       check_encoders(totals);
       check_second_chats(totals);
       check_masks(totals);
+      check_calls(totals);
     }
   }
   for (const auto& [name, total] : totals)
@@ -119,7 +126,8 @@ TEST_CASE("simulation: every invariant holds, whatever the seed") {
             total.num_left_in_store, " and ", total.num_left_in_read, " left in loads, stores and reads, ",
             total.num_vectors, " of ", total.num_inputs, " vectors, ", total.num_died_beside_full,
             " deaths beside a full worker, ", total.num_first_answers, " and ", total.num_second_answers,
-            " answers of two chat models, ", total.num_steps, " messages");
+            " answers of two chat models, ", total.num_called_answers, " with calls, ", total.num_steps,
+            " messages");
 }
 
 // The one of the first 100,000 that did not end: two prompts that can't both be kept took
