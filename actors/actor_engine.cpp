@@ -27,10 +27,22 @@ bool is_bound_to_form(const ServedModel& model, const GenerationRequest& request
   return request.form || binds_calls(model, request);
 }
 
-// Strict tools go before those that are bound as well as there is room.
-bool may_take_last_place(const GenerationRequest& request) {
-  const auto* chat = std::get_if<ChatPrompt>(&request.prompt);
-  return must_be_bound(request) || (chat != nullptr && chat->has_strict_tool);
+OutputForms::Share share_of(const GenerationRequest& request) {
+  if (must_be_bound(request)) return OutputForms::Share::kDemand;
+  return has_strict_tool(request) ? OutputForms::Share::kStrictTools : OutputForms::Share::kTools;
+}
+
+// Null: it is bound to no form, or there is no room.
+std::shared_ptr<const void> take_place(OutputForms& forms, const GenerationRequest& request) {
+  const auto& run = request.background;
+  if (run && run->unbound_from == 0U) return nullptr;
+  return forms.take_place(share_of(request), run && run->is_journaled);
+}
+
+// As it was in an earlier process.
+bool may_be_unbound(const GenerationRequest& request) {
+  const bool was_unbound = request.background && request.background->unbound_from == 0U;
+  return !must_be_bound(request) && (!has_strict_tool(request) || was_unbound);
 }
 
 std::shared_ptr<SharedVectors> make_vectors(const ServingSettings& serving, const Metrics& metrics) {
@@ -103,10 +115,9 @@ RequestId ActorEngine::submit(GenerationRequest request, std::shared_ptr<Respons
   start.stream->hold(std::move(pass));
   start.stream->charge_to(std::move(tab));
   const ServedModel& model = environment_->models[start.request->model].served;
-  const bool must_be_bound_here = is_run && must_be_bound(*start.request);
-  if (!start.refusal && is_run && is_bound_to_form(model, *start.request))
-    start.form_place = environment_->forms->take_place(may_take_last_place(*start.request));
-  if (!start.refusal && !start.form_place && must_be_bound_here)
+  const bool wants_place = !start.refusal && is_run && is_bound_to_form(model, *start.request);
+  if (wants_place) start.form_place = take_place(*environment_->forms, *start.request);
+  if (wants_place && !start.form_place && !may_be_unbound(*start.request))
     start.refusal = ApiError{
         .kind = ApiErrorKind::kOverloaded,
         .message = "As many answers of a given form are under way as there may be; try again later."};

@@ -16,7 +16,7 @@
   ADD(BeginRequest) ADD(CancelRequest) ADD(ResumeRequest) ADD(EncodePrompt) ADD(PromptEncoded)   \
   ADD(DropPrompt) ADD(TextEncoded)                                                              \
   ADD(ReadConversation) ADD(ConversationRead) ADD(SaveResponse) ADD(ResponseSaved)               \
-  ADD(JournalRequest) ADD(RequestJournaled) ADD(JournalStart) ADD(JournalTokens) ADD(EndJournal) ADD(JournalEnded)                   \
+  ADD(JournalRequest) ADD(RequestJournaled) ADD(JournalStart) ADD(JournalTokens) ADD(JournalUnbound) ADD(EndJournal) ADD(JournalEnded)                   \
   ADD(AnswerQuery) ADD(OpenStore) ADD(CommitResponses) ADD(PurgeResponses)                       \
   ADD(OverwriteRemoved) ADD(MakeRoom) ADD(RoomMade)                                              \
   ADD(DiskShort) ADD(DiskMayGrow) ADD(DiskGaveWay)                                               \
@@ -52,11 +52,13 @@ using RequestActor =
                      caf::reacts_to<ReservationChanged>, caf::reacts_to<NewToken>,
                      caf::reacts_to<ScorePrompt>, caf::reacts_to<Encoded>, caf::reacts_to<RequestFailed>>;
 
-using ResponseStoreActor = caf::typed_actor<
-    caf::reacts_to<ReadConversation>, caf::reacts_to<SaveResponse>, caf::reacts_to<JournalRequest>,
-    caf::reacts_to<JournalStart>, caf::reacts_to<JournalTokens>, caf::reacts_to<EndJournal>,
-    caf::reacts_to<AnswerQuery>, caf::reacts_to<OpenStore>, caf::reacts_to<CommitResponses>,
-    caf::reacts_to<PurgeResponses>, caf::reacts_to<OverwriteRemoved>, caf::reacts_to<RoomMade>>;
+using ResponseStoreActor =
+    caf::typed_actor<caf::reacts_to<ReadConversation>, caf::reacts_to<SaveResponse>,
+                     caf::reacts_to<JournalRequest>, caf::reacts_to<JournalStart>,
+                     caf::reacts_to<JournalTokens>, caf::reacts_to<JournalUnbound>,
+                     caf::reacts_to<EndJournal>, caf::reacts_to<AnswerQuery>, caf::reacts_to<OpenStore>,
+                     caf::reacts_to<CommitResponses>, caf::reacts_to<PurgeResponses>,
+                     caf::reacts_to<OverwriteRemoved>, caf::reacts_to<RoomMade>>;
 
 using PromptEncoderActor =
     caf::typed_actor<caf::reacts_to<EncodePrompt>, caf::reacts_to<DropPrompt>, caf::reacts_to<TextEncoded>>;

@@ -59,6 +59,10 @@ struct JournalTokens {
   std::uint64_t first = 0;  // their place in the answer
   std::vector<std::int32_t> tokens;
 };
+struct JournalUnbound {  // its calls, from this place in the answer on
+  std::string response;
+  std::uint32_t from = 0;
+};
 struct EndJournal {
   std::string response;
   bool wants_answer = false;

@@ -118,7 +118,10 @@ void RequestState::begin_request() {
 // A later process finds it there.
 void RequestState::enter_journal() {
   const BackgroundRun& run = *start_.request->background;
-  if (run.is_journaled) return take_journaled({});
+  if (run.is_journaled) {
+    journal_unbound();
+    return take_journaled({});
+  }
   const GenerationRequest& request = *start_.request;
   count_in(&environment_->board->num_in_store);
   self_->send(peers_.store, JournalRequest{std::make_shared<const JournaledAnswer>(
@@ -129,6 +132,7 @@ void RequestState::enter_journal() {
                                                 .seed = run.seed,
                                                 .vocabulary = journaled_vocabulary(),
                                                 .body = run.body})});
+  journal_unbound();
 }
 
 void RequestState::take_journaled(const RequestJournaled& journaled) {
@@ -136,7 +140,7 @@ void RequestState::take_journaled(const RequestJournaled& journaled) {
   if (journaled.error) return fail(*journaled.error);
   count_in(nullptr);
   is_promised_ = true;
-  start_.stream->note_journaled();
+  start_.stream->note_journaled({.unbound_from = unbound_from_});
   ask_for_admission();
 }
 
@@ -180,24 +184,31 @@ bool RequestState::find_guide() {
 
 // The same of calls. How the answer may begin depends on the prompt's end.
 bool RequestState::find_call_guide(const std::vector<std::int32_t>& prompt) {
-  if (!start_.form_place || start_.request->form) return true;
-  const auto& chat = std::get<ChatPrompt>(start_.request->prompt);
-  const auto reading = answer_reading(model(), *start_.request, prompt);
+  const GenerationRequest& request = *start_.request;
+  if (request.form || !binds_calls(model(), request)) return true;
+  if (const auto& run = request.background; run && is_of_this_answer(*run)) unbound_from_ = run->unbound_from;
+  if (!start_.form_place) {
+    leave_unbound(environment_->metrics.unbound_place, 0);
+    return true;
+  }
+  const auto& chat = std::get<ChatPrompt>(request.prompt);
+  const auto reading = answer_reading(model(), request, prompt);
   if (!reading || !reading->reads_calls) {
     fail({.kind = ApiErrorKind::kInvalidRequest,
           .message = "tool_choice can't demand a call of this model: its template has no format of calls.",
           .field = "tool_choice"});
     return false;
   }
-  // A mask has none of the request's own ends.
-  if (!chat.demands_call && !start_.request->stop_token_ids.empty()) return true;
   auto guide = environment_->forms->guide(
-      start_.request->model, model(), *reading,
+      request.model, model(), *reading,
       {.name = chat.demanded_tool, .is_for_one = chat.takes_one_call, .may_be_text = !chat.demands_call});
   if (const auto* error = std::get_if<ApiError>(&guide)) {
-    if (chat.demands_call) fail(*error);
-    return !chat.demands_call;  // a wish: the calls are left as they come
+    const bool is_wish = !chat.demands_call && !chat.has_strict_tool;
+    is_wish ? leave_unbound(environment_->metrics.unbound_schema, 0) : fail(*error);
+    return is_wish;
   }
+  if (replays_journaled() && is_unbound_at(static_cast<std::uint32_t>(request.background->tokens.size())))
+    return true;
   if (allows_journaled(std::get<OutputGuide>(guide))) {
     guide_.emplace(std::get<OutputGuide>(std::move(guide)));
   } else if (chat.demands_call) {
@@ -205,8 +216,36 @@ bool RequestState::find_call_guide(const std::vector<std::int32_t>& prompt) {
               "The beginning of this answer, which an earlier process has drawn, can't become the call "
               "that tool_choice demands."});
     return false;
+  } else {
+    leave_unbound(environment_->metrics.unbound_earlier, 0);
   }
   return true;
+}
+
+// False: a place among tokens that are of no use here.
+bool RequestState::is_of_this_answer(const BackgroundRun& run) const {
+  return run.unbound_from == 0U || run.vocabulary == journaled_vocabulary();
+}
+
+// Besides the model's.
+std::vector<std::int32_t> RequestState::own_ends(const EncodedPrompt& prompt) const {
+  std::vector<std::int32_t> ends = start_.request->stop_token_ids;
+  ends.insert(ends.end(), prompt.end_tokens.begin(), prompt.end_tokens.end());
+  return ends;
+}
+
+// reason: counts it, unless an earlier process has.
+void RequestState::leave_unbound(Counter& reason, std::uint32_t from) {
+  if (unbound_from_) return;
+  reason.add();
+  unbound_from_ = from;
+}
+
+// Another process is to leave it unbound at the same place.
+void RequestState::journal_unbound() {
+  const auto& run = start_.request->background;
+  if (run && peers_.store && unbound_from_ && run->unbound_from != unbound_from_)
+    self_->send(peers_.store, JournalUnbound{.response = start_.request->id, .from = *unbound_from_});
 }
 
 // False: the process that drew the answer's beginning did not bind it, or by other rules.
@@ -279,6 +318,7 @@ void RequestState::admit(EncodedPrompt prompt) {
   if (!find_call_guide(prompt.tokens) || !lease_scores(prompt.tokens.size()) ||
       !charge_tenant(prompt.tokens.size()))
     return;
+  if (guide_) guide_->may_end_with(own_ends(prompt));
   trace_->begin_waiting(self_->clock().now());
   if (kept_) kept_->take_prompt(prompt.tokens, prompt.num_inherited);
   if (prompt.parts) {
@@ -524,17 +564,22 @@ bool RequestState::follows_form(const NewToken& token) {
 // earlier process drew, which are reported anew, it knows that of the last one at most.
 bool RequestState::allow_next(const NewToken& token) {
   if (free_ && has_token(*free_, static_cast<std::size_t>(token.token))) return true;
-  auto allowed = guide_->allowed();
-  auto free = guide_->free();
-  free_ = token.index < ticket_->drawn.size() ? nullptr : free;
-  if (std::all_of(allowed->begin(), allowed->end(), [](std::uint32_t word) { return word == 0; })) {
-    if (!guide_->may_be_text()) return false;
-    allowed = free = guide_->anything();  // a wish: it goes on unbound
-    if (token.index >= ticket_->drawn.size()) {
-      free_ = free;
-      guide_.reset();
+  std::shared_ptr<const TokenMask> allowed, free;
+  if (!is_unbound_at(token.index)) {
+    allowed = guide_->allowed();
+    free = guide_->free();
+    if (std::all_of(allowed->begin(), allowed->end(), [](std::uint32_t word) { return word == 0; })) {
+      if (!guide_->may_be_text() || has_strict_tool(*start_.request)) return false;
+      leave_unbound(environment_->metrics.unbound_mask, token.index);
+      journal_unbound();
     }
   }
+  const bool is_known = token.index >= ticket_->drawn.size();
+  if (is_unbound_at(token.index)) {
+    allowed = free = guide_->anything();
+    if (is_known) guide_.reset();
+  }
+  free_ = is_known ? free : nullptr;
   self_->send(peers_.scheduler, AllowTokens{.sequence = start_.id,
                                             .num_generated = token.index,
                                             .allowed = std::move(allowed),

@@ -85,6 +85,11 @@ class RequestState {
   bool charge_tenant(std::size_t num_prompt);
   std::int32_t num_alternatives() const;
   bool find_call_guide(const std::vector<std::int32_t>& prompt);
+  bool is_of_this_answer(const BackgroundRun& run) const;
+  std::vector<std::int32_t> own_ends(const EncodedPrompt& prompt) const;
+  void leave_unbound(Counter& reason, std::uint32_t from);
+  bool is_unbound_at(std::uint32_t place) const { return unbound_from_ && place >= *unbound_from_; }
+  void journal_unbound();
   bool allows_journaled(OutputGuide guide) const;
   bool replays_journaled() const;
   bool is_over() const { return is_cancelled_ || start_.stream->is_over(); }
@@ -139,9 +144,11 @@ class RequestState {
   std::shared_ptr<const AdmissionTicket> ticket_;
   std::optional<StreamingDetokenizer> detokenizer_;
   std::optional<StopMatcher> stop_matcher_;
-  std::optional<OutputGuide> guide_;           // if the answer must have a form
-  std::shared_ptr<const TokenMask> free_;      // as the scheduler has it of guide_ for certain
-  std::optional<AnswerParser> parser_;         // of an answer that is taken apart
+  std::optional<OutputGuide> guide_;       // if the answer must have a form
+  std::shared_ptr<const TokenMask> free_;  // as the scheduler has it of guide_ for certain
+  std::optional<std::uint32_t>
+      unbound_from_;                    // the place in the answer from which on its calls are not bound
+  std::optional<AnswerParser> parser_;  // of an answer that is taken apart
   std::optional<AnswerTokens> answer_tokens_;  // if log-probabilities are wanted
   std::optional<RequestTrace> trace_;          // from the beginning
   std::optional<KeptTurn> kept_;               // of a turn that is to be stored

@@ -71,6 +71,7 @@ ResponseStoreActor::behavior_type make_response_store(ResponseStoreState::Self s
       },
       [self](const JournalStart& message) { self->state.journal(message); },
       [self](const JournalTokens& message) { self->state.journal(message); },
+      [self](const JournalUnbound& message) { self->state.journal(message); },
       [self](const EndJournal& message) { self->state.end_journal(message); },
       [self](const AnswerQuery& message) { self->state.answer(message); },
       [self](const OpenStore&) { self->state.open(); },
@@ -241,6 +242,10 @@ void ResponseStoreState::journal(const JournalStart& message) { journal_->mark_s
 
 void ResponseStoreState::journal(const JournalTokens& message) {
   journal_->extend(message.response, message.vocabulary, message.first, message.tokens);
+}
+
+void ResponseStoreState::journal(const JournalUnbound& message) {
+  journal_->mark_unbound(message.response, message.from);
 }
 
 void ResponseStoreState::end_journal(const EndJournal& message) {

@@ -55,6 +55,7 @@ class ResponseStoreState {
   RequestJournaled journal(const JournalRequest& message);
   void journal(const JournalStart& message);
   void journal(const JournalTokens& message);
+  void journal(const JournalUnbound& message);
   void end_journal(const EndJournal& message);
   void answer(const AnswerQuery& message);
   void overwrite_removed();

@@ -343,6 +343,7 @@ std::vector<InterruptedAnswer> interrupted_answers(const std::shared_ptr<const S
                            .body = std::move(answer.body),
                            .tokens = std::move(answer.tokens),
                            .vocabulary = answer.vocabulary,
+                           .unbound_from = answer.unbound_from,
                            .is_given_up = is_given_up});
   }
   return interrupted;

@@ -30,7 +30,7 @@ constexpr std::uint32_t kMagic = 0x314a4154;  // changes with the byte order, to
 constexpr std::size_t kZerosAtOnce = 64 * 1024;
 
 // A file is a list of blocks, the request first.
-enum class BlockKind : std::uint32_t { kRequest = 1, kTokens = 2, kStart = 3 };
+enum class BlockKind : std::uint32_t { kRequest = 1, kTokens = 2, kStart = 3, kUnbound = 4 };
 
 struct BlockHead {
   std::uint32_t magic = kMagic;
@@ -213,6 +213,11 @@ std::optional<JournaledAnswer> answer_in(std::string_view bytes, std::string_vie
     if (next->kind == BlockKind::kTokens) {
       if (!add_tokens(next->contents, answer)) break;
       answer.num_futile_starts = 0;
+    } else if (next->kind == BlockKind::kUnbound) {
+      std::uint32_t from = 0;
+      std::string_view contents = next->contents;
+      if (!take(contents, from)) break;
+      if (!answer.unbound_from) answer.unbound_from = from;
     } else {
       answer.num_futile_starts += 1;
     }
@@ -334,6 +339,12 @@ void AnswerJournal::extend(std::string_view id, std::uint64_t vocabulary, std::u
   put(contents, first);
   contents.append(reinterpret_cast<const char*>(tokens.data()), tokens.size_bytes());
   append(id, static_cast<std::uint32_t>(BlockKind::kTokens), contents);
+}
+
+void AnswerJournal::mark_unbound(std::string_view id, std::uint32_t from) {
+  std::string contents;
+  put(contents, from);
+  append(id, static_cast<std::uint32_t>(BlockKind::kUnbound), contents);
 }
 
 void AnswerJournal::append(std::string_view id, std::uint32_t kind, std::string_view contents) {

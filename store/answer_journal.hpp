@@ -37,6 +37,8 @@ struct JournaledAnswer {
   std::vector<std::int32_t> tokens = {};
   // Processes that ran it since its last token, and ended.
   std::uint32_t num_futile_starts = 0;
+  // The place in the answer from which on its calls are not bound to their grammar.
+  std::optional<std::uint32_t> unbound_from = {};
   bool operator==(const JournaledAnswer&) const = default;
 };
 
@@ -62,6 +64,8 @@ class AnswerJournal {
   // ends in order.
   void extend(std::string_view id, std::uint64_t vocabulary, std::uint64_t first,
               std::span<const std::int32_t> tokens);
+  // From the token of this place on; the first that is said counts.
+  void mark_unbound(std::string_view id, std::uint32_t from);
   // When this returns, neither the request nor its file is on the disk, if that does its part.
   void end(std::string_view id);
   // The same of an answer of this tenant; false: it has none of this id.

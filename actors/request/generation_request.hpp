@@ -120,6 +120,9 @@ struct BackgroundRun {
   // (tokens_origin()).
   std::vector<std::int32_t> tokens = {};
   std::uint64_t vocabulary = 0;
+  // If it is journaled: the place in the answer from which on its calls are not bound. None: all of them are,
+  // if the request is one of those that bind them.
+  std::optional<std::uint32_t> unbound_from = {};
 };
 
 // The use that a request has for its prompt.
@@ -207,7 +210,9 @@ struct RequestTimings {
 enum class FinishReason : std::uint8_t { kStop, kLength, kCancelled, kError };
 
 // A request in the background is in the journal, so it will be answered.
-struct Journaled {};
+struct Journaled {
+  std::optional<std::uint32_t> unbound_from = {};  // as BackgroundRun's
+};
 // The request was tokenized, validated, and has got its first turn: before, a refusal
 // is all of the answer; from here on errors are in-band. Exactly one terminal event
 // (Finished or Failed) ends every request.

@@ -483,7 +483,8 @@ std::variant<ApiRequest, ApiError> Service::request_of(const InterruptedAnswer& 
                                                           .seed = answer.seed,
                                                           .is_journaled = true,
                                                           .tokens = answer.tokens,
-                                                          .vocabulary = answer.vocabulary});
+                                                          .vocabulary = answer.vocabulary,
+                                                          .unbound_from = answer.unbound_from});
   generation.origin.request_id = "req-" + hex_of(system_random());
   return parsed;
 }

@@ -75,10 +75,11 @@ void DetachedAnswer::deliver(ResponseEvent event) {
     event = Finished{.reason = FinishReason::kCancelled, .stop_string = {}, .stop_token = {}, .usage = {}};
   }
   if (is_cancelled_) is_journal_to_end_ = is_terminal(event);  // whoever else was about to
-  if (std::holds_alternative<Journaled>(event)) {
+  if (const auto* journaled = std::get_if<Journaled>(&event)) {
     if (!events_.empty()) return;  // of a request that was asked again
     auto run = std::make_shared<BackgroundRun>(*request_.background);
     run->is_journaled = true;
+    run->unbound_from = journaled->unbound_from;
     request_.background = std::move(run);
     request_.num_drawn_answers = 0;  // its tenant's tokens are counted
   }

@@ -49,12 +49,13 @@ struct ApiKey {
 // A response in the background that an earlier process did not finish.
 struct InterruptedAnswer {
   std::string id, tenant, flow;
-  std::int64_t created = 0;               // Unix seconds
-  std::uint64_t seed = 0;                 // of its draws
-  std::string body = {};                  // the client's JSON
-  std::vector<std::int32_t> tokens = {};  // as they were drawn
-  std::uint64_t vocabulary = 0;           // BackgroundRun's
-  bool is_given_up = false;               // it has ended process after process
+  std::int64_t created = 0;                        // Unix seconds
+  std::uint64_t seed = 0;                          // of its draws
+  std::string body = {};                           // the client's JSON
+  std::vector<std::int32_t> tokens = {};           // as they were drawn
+  std::uint64_t vocabulary = 0;                    // BackgroundRun's
+  std::optional<std::uint32_t> unbound_from = {};  // so, too
+  bool is_given_up = false;                        // it has ended process after process
 };
 
 struct ServerOptions {

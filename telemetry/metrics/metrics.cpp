@@ -174,6 +174,7 @@ Metrics::Metrics(std::string_view model_name, MetricsOptions options)
   implementation_->model = {{"model_name", std::string(model_name)}};
   implementation_->options = std::move(options);
   define_requests();
+  define_unbound_calls();
   define_latencies();
   define_lengths();
   define_iterations();
@@ -484,6 +485,21 @@ void Metrics::define_pages() {
   prefix_cache_hits = hits("device");
   prefix_cache_host_hits = hits("host");
   prefix_cache_disk_hits = hits("disk");
+}
+
+void Metrics::define_unbound_calls() {
+  const auto unbound = [&](const std::string& reason) {
+    return implementation_->counter(
+        "troupe_calls_unbound_total",
+        "Answers whose calls of tools were to be bound to their schemas and were not, or not to their end: "
+        "place (as many were as may be at once), schema (no grammar says what the tools ask for), mask (from "
+        "a place on where a mask would have taken too long), earlier (an earlier process had not bound it).",
+        {{"reason", reason}});
+  };
+  unbound_place = unbound("place");
+  unbound_schema = unbound("schema");
+  unbound_mask = unbound("mask");
+  unbound_earlier = unbound("earlier");
 }
 
 void Metrics::define_turn_memory() {

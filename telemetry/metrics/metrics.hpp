@@ -118,6 +118,13 @@ class Metrics {
   Gauge flows_waiting;  // that have requests waiting
   Gauge ready;          // 1: send requests here
 
+  // calls_unbound_total{reason}: answers with calls that were to be bound to their schemas, and were not, or
+  // not to their end
+  Counter unbound_place;    // as many are as may be at once
+  Counter unbound_schema;   // no grammar says what the tools ask for
+  Counter unbound_mask;     // from some place on, where a mask would have taken too long
+  Counter unbound_earlier;  // an earlier process did not bind them
+
   // seconds, of a request
   Histogram time_to_first_token;    // from arrival
   Histogram inter_token_latency;    // each gap
@@ -204,6 +211,7 @@ class Metrics {
   struct Implementation;
 
   void define_requests();
+  void define_unbound_calls();
   void define_latencies();
   void define_lengths();
   void define_iterations();

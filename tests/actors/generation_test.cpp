@@ -19,6 +19,8 @@
 #include "tests/actors/recording_sink.hpp"
 #include "tests/actors/world.hpp"
 #include "tests/simulation/expected_answer.hpp"
+#include "tests/simulation/expected_calls.hpp"
+#include "tests/support/dear_pattern.hpp"
 #include "text/chat_template.hpp"
 
 namespace troupe {
@@ -483,46 +485,177 @@ TEST_CASE("generation: what an earlier process began and can't become the call t
   CHECK(sink->error()->message.find("tool_choice") != std::string::npos);
 }
 
-TEST_CASE("generation: strict tools are bound while there is room for forms, calls that are demanded wait") {
+TEST_CASE(
+    "generation: forms, strict tools and others have places of their own; only the last go on without") {
+  using Share = OutputForms::Share;
   sim::SimWorld world(chatting_settings());
   OutputForms& forms = *world.engine().environment().forms;
   std::vector<std::shared_ptr<const void>> places;
-  const auto take_all_but = [&](std::size_t number, std::size_t left) {
-    while (places.size() + left < number) places.push_back(forms.take_place(true));
+  const auto take_all = [&](Share share) {
+    while (auto place = forms.take_place(share)) places.push_back(std::move(place));
   };
-  take_all_but(OutputForms::kMostWishesAtOnce, 1);
   const auto ask = [&](const std::function<void(GenerationRequest&)>& change) {
-    auto request = letters("", 3);
-    request.ignore_eos = false;
-    request.prompt =
-        ChatPrompt{.messages = {{"user", "x"}},
-                   .tools = R"([{"type":"function","function":{"name":"f","strict":true,"parameters":{}}}])",
-                   .has_strict_tool = true,
-                   .splits_answer = true};
+    auto request = strict_chat();
+    request.max_tokens = 3;
     change(request);
     const auto sink = std::make_shared<RecordingSink>();
     world.engine().submit(std::move(request), sink);
-    const bool has_place = !forms.take_place(false);
     REQUIRE(world.run());
     CHECK(sink->num_terminal() == 1);
-    return std::pair(has_place, sink->error().has_value());
+    return sink->error() ? sink->error()->kind : std::optional<ApiErrorKind>();
   };
-  const auto as_it_is = [](GenerationRequest&) {};
+  const auto strict = [](GenerationRequest&) {};
+  const auto lax = [](GenerationRequest& request) {
+    auto& chat = std::get<ChatPrompt>(request.prompt);
+    chat.tools = R"([{"type":"function","function":{"name":"f","parameters":{}}}])";
+    chat.has_strict_tool = false;
+  };
   const auto with_form = [](GenerationRequest& request) { request.form = sim::sim_form(3); };
-  CHECK(ask(as_it_is) == std::pair(true, false));
-  CHECK(ask([](GenerationRequest& request) { request.ignore_eos = true; }) == std::pair(false, false));
-  CHECK(ask([](GenerationRequest& request) { request.use = PromptUse::kEncode; }) == std::pair(false, false));
-  CHECK(ask(with_form) == std::pair(true, false));
-  take_all_but(OutputForms::kMostAtOnce, 1);
-  CHECK(!ask(as_it_is).second);
-  CHECK(forms.take_place(true));
-  CHECK(!ask(with_form).second);
-  take_all_but(OutputForms::kMostAtOnce, 0);
-  CHECK(!ask(as_it_is).second);
-  CHECK(ask(with_form).second);
-  CHECK(ask([](GenerationRequest& request) {
-          std::get<ChatPrompt>(request.prompt).demands_call = true;
-        }).second);
+  const auto demanded = [](GenerationRequest& request) {
+    std::get<ChatPrompt>(request.prompt).demands_call = true;
+  };
+  take_all(Share::kTools);
+  CHECK(!ask(lax));
+  CHECK(world.metric("troupe_calls_unbound_total") == 1);
+  CHECK(!ask(strict));
+  take_all(Share::kStrictTools);
+  CHECK(ask(strict) == ApiErrorKind::kOverloaded);
+  CHECK(!ask([](GenerationRequest& request) { request.ignore_eos = true; }));  // not to be bound
+  CHECK(!ask([](GenerationRequest& request) { request.use = PromptUse::kEncode; }));
+  CHECK(!ask(with_form));
+  CHECK(!ask(demanded));
+  take_all(Share::kDemand);
+  CHECK(ask(with_form) == ApiErrorKind::kOverloaded);
+  CHECK(ask(demanded) == ApiErrorKind::kOverloaded);
+  CHECK(!ask(lax));
+}
+
+// Behind the second "a" of its argument the mask is too dear.
+GenerationRequest dear_chat(bool is_strict) {
+  auto request = letters("", 100);
+  request.ignore_eos = false;
+  const std::string tool =
+      R"({"name":"f","parameters":{"type":"object","properties":{"a":{"type":"string","pattern":")" +
+      test::dear_pattern() + R"("}},"required":["a"],"additionalProperties":false}})";
+  request.prompt = ChatPrompt{.messages = {{"user", "x"}},
+                              .tools = R"([{"type":"function","function":)" + tool + "}]",
+                              .has_strict_tool = is_strict,
+                              .splits_answer = true};
+  request.sampling.seed = 7;
+  return request;
+}
+
+// A process that has drawn some of an answer, and has journaled that it is not bound from a place on.
+void begin_earlier(GenerationRequest& request, const ServedModel& model, const std::string& drawn,
+                   std::optional<std::uint32_t> unbound_from) {
+  request.background = std::make_shared<const BackgroundRun>(
+      BackgroundRun{.body = "",
+                    .is_journaled = true,
+                    .tokens = model.tokenizer->encode_with_specials(drawn),
+                    .vocabulary = tokens_origin(model, std::get<ChatPrompt>(request.prompt)),
+                    .unbound_from = unbound_from});
+}
+
+const std::string kDearBeginning = "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": \"";
+
+TEST_CASE(
+    "generation: where a mask is too dear calls go on unbound, and so they do behind an earlier process") {
+  const auto answer_of = [](std::optional<std::uint32_t> unbound_from, const std::string& drawn) {
+    sim::SimWorld world(chatting_settings());
+    auto request = dear_chat(false);
+    begin_earlier(request, world.engine().environment().models[0].served, drawn, unbound_from);
+    const auto sink = std::make_shared<RecordingSink>();
+    world.engine().submit(request, sink);
+    REQUIRE(world.run());
+    REQUIRE(sink->finished());
+    std::string calls;
+    for (const ResponseEvent& event : sink->events())
+      if (const auto* delta = std::get_if<TextDelta>(&event)) sim::add_calls(calls, delta->calls);
+    return std::pair(calls + sink->text(), world.metric("troupe_calls_unbound_total"));
+  };
+  const auto [whole, num_unbound] = answer_of({}, kDearBeginning);
+  CHECK(num_unbound == 1);
+  const std::size_t begin = whole.find("aa");
+  REQUIRE(begin != std::string::npos);
+  REQUIRE(whole.find_first_not_of('a', begin) != std::string::npos);
+  const auto drawn = [&](std::size_t size) { return kDearBeginning + whole.substr(begin, size); };
+  const auto place = static_cast<std::uint32_t>(kDearBeginning.size() + 2);
+  CHECK(answer_of({}, drawn(1)) == std::pair(whole, 1.0));
+  CHECK(answer_of(place, drawn(1)) == std::pair(whole, 0.0));
+  CHECK(answer_of(place, drawn(2)) == std::pair(whole, 0.0));
+  CHECK(answer_of(place, drawn(5)) == std::pair(whole, 0.0));
+}
+
+TEST_CASE("generation: behind the place where a call went unbound it is not bound again, were it allowed") {
+  sim::SimWorld world(chatting_settings());
+  auto request = strict_chat();
+  request.max_tokens = 80;
+  std::get<ChatPrompt>(request.prompt).has_strict_tool = false;
+  begin_earlier(request, world.engine().environment().models[0].served, "<tool_call>", 3);
+  const auto sink = std::make_shared<RecordingSink>();
+  world.engine().submit(request, sink);
+  REQUIRE(world.run());
+  REQUIRE(sink->finished());
+  CHECK(sink->text().starts_with("<tool_call>"));  // no call, as the model would write none by itself
+}
+
+TEST_CASE("generation: a strict call that can't be bound to its end has failed, and says why") {
+  sim::SimWorld world(chatting_settings());
+  auto request = dear_chat(true);
+  begin_earlier(request, world.engine().environment().models[0].served, kDearBeginning, {});
+  const auto sink = std::make_shared<RecordingSink>();
+  world.engine().submit(request, sink);
+  REQUIRE(world.run());
+  REQUIRE(sink->error());
+  CHECK(sink->error()->field == "tools");
+}
+
+TEST_CASE("generation: grammars of many lists of tools are kept, as far as their bytes allow") {
+  sim::SimWorld world(chatting_settings());
+  const ServedModel& model = world.engine().environment().models[0].served;
+  const auto free_of = [&](OutputForms& forms, int number) {
+    const std::string tools = R"([{"type":"function","function":{"name":"f)" + std::to_string(number) +
+                              R"(","parameters":{"type":"object"}}}])";
+    const AnswerReading reading{
+        .format = model.chat_template->answer_format(), .reads_calls = true, .tools = tools};
+    const auto guide = forms.guide(0, model, reading, {.may_be_text = true});
+    return std::get<OutputGuide>(guide).free();  // one mask for all guides of a grammar
+  };
+  OutputForms roomy(1), narrow(1, 100'000);
+  const auto first = free_of(roomy, 0), first_narrow = free_of(narrow, 0);
+  REQUIRE(first);
+  CHECK(free_of(narrow, 0) == first_narrow);
+  for (int number = 1; number < 40; ++number) {
+    free_of(roomy, number);
+    free_of(narrow, number);
+  }
+  CHECK(free_of(roomy, 0) == first);
+  CHECK(free_of(narrow, 0) != first_narrow);
+}
+
+TEST_CASE("generation: whether calls are bound is what the journal says, whatever the load") {
+  using Share = OutputForms::Share;
+  for (const bool was_unbound : {false, true}) {
+    CAPTURE(was_unbound);
+    sim::SimWorld world(chatting_settings());
+    OutputForms& forms = *world.engine().environment().forms;
+    std::vector<std::shared_ptr<const void>> places;
+    if (!was_unbound)
+      while (auto place = forms.take_place(Share::kTools)) places.push_back(std::move(place));
+    auto request = strict_chat();
+    request.max_tokens = 80;
+    auto& chat = std::get<ChatPrompt>(request.prompt);
+    chat.has_strict_tool = false;
+    begin_earlier(request, world.engine().environment().models[0].served, "<tool_call>",
+                  was_unbound ? std::optional(0U) : std::nullopt);
+    const auto sink = std::make_shared<RecordingSink>();
+    world.engine().submit(request, sink);
+    REQUIRE(world.run());
+    REQUIRE(sink->finished());
+    // A call is begun, so a bound one goes on with its end; the model would not by itself.
+    CHECK(sink->text().starts_with("<tool_call>") == was_unbound);
+    CHECK(world.metric("troupe_calls_unbound_total") == 0);
+  }
 }
 
 TEST_CASE("generation: an answer that is ranked tells its mean log-probability, and shows none") {

@@ -74,6 +74,21 @@ TEST_CASE("answer journal: the next process finds the request and its tokens, un
   CHECK(answers[0].id == "resp_a");
 }
 
+TEST_CASE("answer journal: the place from which on calls are not bound is kept, the first that was said") {
+  const Place place;
+  AnswerJournal journal(place.directory);
+  REQUIRE(!journal.begin(an_answer("resp_a")));
+  journal.extend("resp_a", 77, 0, Tokens{1, 2});
+  CHECK(place.read()[0].unbound_from == std::nullopt);
+  journal.mark_unbound("resp_a", 2);
+  journal.extend("resp_a", 77, 2, Tokens{3});
+  journal.mark_unbound("resp_a", 0);
+  const auto answers = place.read();
+  CHECK(answers[0].unbound_from == 2);
+  CHECK(answers[0].tokens == Tokens{1, 2, 3});
+  CHECK(answers[0].num_futile_starts == 0);
+}
+
 TEST_CASE("answer journal: an answer is ended for its tenant, and for no other") {
   const Place place;
   AnswerJournal journal(place.directory);

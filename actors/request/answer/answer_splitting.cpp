@@ -86,6 +86,11 @@ bool must_be_bound(const GenerationRequest& request) {
   return request.form || (chat != nullptr && chat->demands_call);
 }
 
+bool has_strict_tool(const GenerationRequest& request) {
+  const auto* chat = std::get_if<ChatPrompt>(&request.prompt);
+  return chat != nullptr && chat->has_strict_tool;
+}
+
 bool needs_tools_text(const ServedModel& model, const ChatPrompt& prompt, const ServingLimits& limits) {
   if (!prompt.splits_answer || prompt.tools.empty() || !prompt.allows_calls || prompt.messages.empty() ||
       !model.chat_template)

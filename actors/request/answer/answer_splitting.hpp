@@ -27,6 +27,8 @@ bool binds_calls(const ServedModel& model, const GenerationRequest& request);
 std::optional<TokenId> forbidden_token(const ServedModel& model, const GenerationRequest& request);
 // It is not answered unless it is bound: the answer has a form, or a call is demanded.
 bool must_be_bound(const GenerationRequest& request);
+// A call of one of its tools may not break its schema.
+bool has_strict_tool(const GenerationRequest& request);
 
 // The template shows neither tools nor calls, calls may come, and the text leaves room for a chat.
 bool needs_tools_text(const ServedModel& model, const ChatPrompt& prompt, const ServingLimits& limits);

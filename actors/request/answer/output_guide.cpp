@@ -8,6 +8,7 @@
 #include "text/grammar/gbnf.hpp"
 #include "text/grammar/json_schema.hpp"
 #include "text/grammar/regex.hpp"
+#include "text/grammar/token_mask.hpp"
 
 namespace troupe {
 namespace {
@@ -25,16 +26,20 @@ Grammar compile(const OutputForm& form, const Tokenizer& tokenizer) {
 
 }  // namespace
 
-std::shared_ptr<const void> OutputForms::take_place(bool may_be_last) {
-  const auto leave = [taken = num_places_taken_](const void*) { *taken -= 1; };
-  if (num_places_taken_->fetch_add(1) < (may_be_last ? kMostAtOnce : kMostWishesAtOnce)) return {this, leave};
-  *num_places_taken_ -= 1;
+std::shared_ptr<const void> OutputForms::take_place(Share share, bool is_promised) {
+  const auto index = static_cast<std::size_t>(share);
+  const auto leave = [counts = num_places_taken_, index](const void*) { counts->at(index) -= 1; };
+  if (num_places_taken_->at(index).fetch_add(1) < kMostAtOnce.at(index) || is_promised) return {this, leave};
+  leave(nullptr);
   return nullptr;
 }
 
 std::shared_ptr<const TokenMask> OutputGuide::allowed() const {
   auto mask = std::make_shared<TokenMask>(num_mask_words_);
   matcher_.allow(*mask);
+  if (matcher_.may_end())
+    for (const TokenId token : ends_)
+      if (token >= 0 && static_cast<std::size_t>(token) / 32 < mask->size()) set_bit(*mask, token);
   return mask;
 }
 
@@ -100,14 +105,26 @@ GrammarMatcher OutputForms::matcher(ModelIndex model, std::shared_ptr<const Gram
     const auto found = std::find_if(known_.begin(), known_.end(), is_it);
     if (found != known_.end()) {
       known_.splice(known_.begin(), known_, found);
-      return found->matcher;
+      forget_grammars();
+      return known_.front().matcher;
     }
   }
   GrammarMatcher matcher(std::make_shared<const Grammar>(compile()), std::move(vocabulary));
   const std::lock_guard lock(mutex_);
   known_.push_front({.model = model, .key = key, .matcher = matcher});
-  if (known_.size() > kMostGrammars) known_.pop_back();
+  forget_grammars();
   return matcher;
+}
+
+// They grow as they are used: what is looked at is their size by now.
+void OutputForms::forget_grammars() {
+  std::size_t num_bytes = 0;
+  auto first = known_.begin();
+  for (; first != known_.end(); ++first) {
+    num_bytes += first->key.size() + first->matcher.size_bytes();
+    if (num_bytes > most_grammar_bytes_ && first != known_.begin()) break;
+  }
+  known_.erase(first, known_.end());
 }
 
 }  // namespace troupe

@@ -3,6 +3,7 @@
 // tokens may come next.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -30,11 +31,13 @@ class OutputGuide {
   OutputGuide(GrammarMatcher matcher, std::size_t num_mask_words, bool may_be_text)
       : matcher_(std::move(matcher)), num_mask_words_(num_mask_words), may_be_text_(may_be_text) {}
 
+  // These end the answer, too, where it may end.
+  void may_end_with(std::vector<TokenId> ends) { ends_ = std::move(ends); }
   // Tokens that may be next; all zeros: none can be.
   std::shared_ptr<const TokenMask> allowed() const;
-  // The allowed tokens behind which the same may come again, as AllowTokens::free. Null: the answer has no
-  // text, or is not in it.
-  std::shared_ptr<const TokenMask> free() const { return may_be_text_ ? matcher_.free_tokens() : nullptr; }
+  // The allowed tokens behind which the same may come again, as AllowTokens::free. Null: the answer is not
+  // amid text around calls.
+  std::shared_ptr<const TokenMask> free() const { return matcher_.free_tokens(); }
   bool may_be_text() const { return may_be_text_; }
   // All tokens.
   std::shared_ptr<const TokenMask> anything() const {
@@ -49,22 +52,33 @@ class OutputGuide {
   GrammarMatcher matcher_;
   std::size_t num_mask_words_;
   bool may_be_text_;
+  std::vector<TokenId> ends_;
 };
 
 // Guides share each model's vocabulary, which is sorted when it is first needed, and the
 // grammars that were used last with the masks that were computed for them. Any thread.
 class OutputForms {
  public:
-  // Requests that may be bound to a form at once: each has a thread of its own, so that a slow
+  // Each kind of requests has a share of its own of the places, so that none takes another's.
+  enum class Share : std::uint8_t {
+    kDemand,       // answers of a given form, and calls that are demanded
+    kStrictTools,  // calls that may come, of tools of which one is strict
+    kTools,        // so, of others: they go on without a place
+  };
+  // Requests of a share that may be bound to a form at once: each has a thread of its own, so that a slow
   // grammar holds up its own request only.
-  static constexpr std::uint32_t kMostAtOnce = 128;
-  // Tools that are not strict leave the rest to what is asked for by name: they go on without a place.
-  static constexpr std::uint32_t kMostWishesAtOnce = 64;
+  static constexpr std::array<std::uint32_t, 3> kMostAtOnce{128, 64, 64};
 
-  explicit OutputForms(std::size_t num_models) : vocabularies_(num_models) {}
+  // Grammars that are kept for the next answers, with what was computed of them: a list of tools takes a
+  // megabyte or two.
+  static constexpr std::size_t kMostGrammarBytes = std::size_t{128} << 20;
 
-  // A place for one of them, for as long as it is held. Null: all are taken that it may have.
-  std::shared_ptr<const void> take_place(bool may_be_last);
+  explicit OutputForms(std::size_t num_models, std::size_t most_grammar_bytes = kMostGrammarBytes)
+      : most_grammar_bytes_(most_grammar_bytes), vocabularies_(num_models) {}
+
+  // A place for one of them, for as long as it is held. Null: all of the share are taken. is_promised: an
+  // earlier process had one for it, so it gets one in any case.
+  std::shared_ptr<const void> take_place(Share share, bool is_promised = false);
 
   // An error names the field at fault, and in it the place.
   std::variant<OutputGuide, ApiError> guide(ModelIndex model, const ServedModel& served,
@@ -74,8 +88,6 @@ class OutputForms {
                                             const AnswerReading& reading, const CallDemand& demand);
 
  private:
-  static constexpr std::size_t kMostGrammars = 16;
-
   struct Vocabulary {
     std::once_flag is_made;
     std::shared_ptr<const GrammarVocabulary> tokens;
@@ -98,12 +110,14 @@ class OutputForms {
                                             const Wanted& wanted);
   GrammarMatcher matcher(ModelIndex model, std::shared_ptr<const GrammarVocabulary> vocabulary,
                          const std::string& key, const Compile& compile);
+  void forget_grammars();
 
-  std::shared_ptr<std::atomic<std::uint32_t>> num_places_taken_ =
-      std::make_shared<std::atomic<std::uint32_t>>(0);
+  const std::size_t most_grammar_bytes_;
+  using Counts = std::array<std::atomic<std::uint32_t>, kMostAtOnce.size()>;
+  std::shared_ptr<Counts> num_places_taken_ = std::make_shared<Counts>();
   std::vector<Vocabulary> vocabularies_;  // by ModelIndex
   std::mutex mutex_;
-  std::list<Known> known_;  // the one used last first
+  std::list<Known> known_;  // the one used last first; but for that one, at most so many bytes
 };
 
 }  // namespace troupe

@@ -30,7 +30,7 @@ ResponseStream::~ResponseStream() {
   }
 }
 
-void ResponseStream::note_journaled() { sink_->deliver(Journaled{}); }
+void ResponseStream::note_journaled(Journaled journaled) { sink_->deliver(journaled); }
 
 std::optional<ApiError> ResponseStream::charge_prompt(std::uint64_t num_prompt, std::uint64_t max_drawn,
                                                       TenantAccount::TimePoint now) {

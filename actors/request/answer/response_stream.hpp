@@ -39,7 +39,7 @@ class ResponseStream {
                                         TenantAccount::TimePoint now);
   // Its first turn: what was charged, and what will be, stays so.
   void keep_charges();
-  void note_journaled();
+  void note_journaled(Journaled journaled);
   void accept(std::uint32_t prompt_tokens);
   void add_text(TextDelta delta);
   void finish(Finished finished);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/app/end_to_end/scripted_model.hpp"
+#include "tests/support/dear_pattern.hpp"
 #include "tests/support/http/chat.hpp"
 #include "tests/support/http/http_client.hpp"
 #include "tests/support/process/server_process.hpp"
@@ -65,6 +66,17 @@ class ScriptedServer {
 
   json ask(json messages, json fields = {{"tools", kTools}}) const {
     return json::parse(post(std::move(messages), std::move(fields)));
+  }
+
+  // Answers whose calls went unbound for this reason.
+  bool counted_unbound(const std::string& reason) const {
+    const auto metrics = http_get(server_.port(), "/metrics").body;
+    const auto at = metrics.find("reason=\"" + reason + "\"", metrics.find("\ntroupe_calls_unbound_total"));
+    return metrics.compare(metrics.find(' ', at), 3, " 1\n") == 0;
+  }
+  int status_of(json messages, json fields) const {
+    fields["messages"] = std::move(messages);
+    return http_post(server_.port(), "/v1/chat/completions", fields.dump()).status;
   }
 
   // The chunks of a stream, without the role's and [DONE].
@@ -201,6 +213,35 @@ TEST_CASE("tool calls: of an answer that is not bound, what only looks like a ca
   const auto choice = server.ask(user_asks("broken"), {{"tools", kTools}, {"min_tokens", 1}})["choices"][0];
   CHECK(choice["message"]["content"] == "<tool_call>no JSON at all</tool_call>");
   CHECK(choice["finish_reason"] == "stop");
+}
+
+TEST_CASE("tool calls: an answer with stop tokens of its own is bound as others are") {
+  const ScriptedServer server(kPlainTemplate, kPlainAnswers);
+  const json fields = {{"tools", kTools}, {"stop_token_ids", {3}}, {"max_tokens", 60}};
+  const auto message = server.ask(user_asks("broken"), fields)["choices"][0]["message"];
+  CHECK(message["content"].get<std::string>().find("<tool_call>") == std::string::npos);
+}
+
+TEST_CASE(
+    "tool calls: where a mask is too dear the call goes on unbound and is counted, a strict one fails") {
+  const json parameters = {{"type", "object"},
+                           {"properties", {{"a", {{"type", "string"}, {"pattern", dear_pattern()}}}}},
+                           {"required", {"a"}},
+                           {"additionalProperties", false}};
+  const ScriptedServer server(kPlainTemplate, {{"<|two|>",
+                                                {{"<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": \"" +
+                                                  std::string(200, 'a') + "\"}}\n</tool_call>"}}},
+                                               {"<|broken|>", {{"No."}}}});
+  json tool = {{"type", "function"}, {"function", {{"name", "f"}, {"parameters", parameters}}}};
+  CHECK(!server.counted_unbound("mask"));
+  const auto choice = server.ask(user_asks("two"), {{"tools", {tool}}, {"max_tokens", 300}})["choices"][0];
+  CHECK(choice["finish_reason"] == "tool_calls");
+  REQUIRE(choice["message"]["tool_calls"].size() == 1);
+  CHECK(choice["message"]["tool_calls"][0]["function"]["arguments"].get<std::string>().find("b") ==
+        std::string::npos);  // which the schema demands
+  CHECK(server.counted_unbound("mask"));
+  tool["function"]["strict"] = true;
+  CHECK(server.status_of(user_asks("two"), {{"tools", {tool}}, {"max_tokens", 300}}) == 400);
 }
 
 TEST_CASE("tool calls: a call that max_tokens cuts off is no reason to say tool_calls") {
