@@ -646,6 +646,7 @@ TEST_CASE("generation: whether calls are bound is what the journal says, whateve
     request.max_tokens = 80;
     auto& chat = std::get<ChatPrompt>(request.prompt);
     chat.has_strict_tool = false;
+    chat.tools = R"([{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}])";
     begin_earlier(request, world.engine().environment().models[0].served, "<tool_call>",
                   was_unbound ? std::optional(0U) : std::nullopt);
     const auto sink = std::make_shared<RecordingSink>();
