@@ -45,6 +45,14 @@ bool names_nothing(const Json& parameters) {
   return parameters.contains("type") && std::all_of(members.begin(), members.end(), says_nothing);
 }
 
+constexpr const char* kAnyArguments = R"({"type": "object"})";
+
+// Arguments are an object, also where the schema does not say so.
+std::string schema_of(const Json& parameters, bool is_strict) {
+  const bool is_any = !has_constraints(parameters) || (!is_strict && names_nothing(parameters));
+  return is_any ? kAnyArguments : parameters.dump();
+}
+
 std::vector<Tool> demanded_tools(std::string_view tools, const CallDemand& demand) {
   const std::string& name = demand.name;
   std::vector<Tool> out;
@@ -53,9 +61,7 @@ std::vector<Tool> demanded_tools(std::string_view tools, const CallDemand& deman
     if (!name.empty() && function.at("name") != name) continue;
     const bool is_strict = function.contains("strict") && function.at("strict") == true;
     out.push_back({.name = function.at("name"),
-                   .schema = !is_strict && names_nothing(function.at("parameters"))
-                                 ? R"({"type": "object"})"
-                                 : function.at("parameters").dump(),
+                   .schema = schema_of(function.at("parameters"), is_strict),
                    .is_strict = is_strict,
                    .must_obey = is_strict && !demand.may_be_text});
   }
@@ -67,7 +73,7 @@ std::vector<Tool> demanded_tools(std::string_view tools, const CallDemand& deman
 // With any arguments of those that are not strict, or of all.
 std::vector<Tool> freed(std::vector<Tool> tools, bool strict_ones_too) {
   for (Tool& tool : tools)
-    if (strict_ones_too || !tool.is_strict) tool.schema = R"({"type": "object"})";
+    if (strict_ones_too || !tool.is_strict) tool.schema = kAnyArguments;
   return tools;
 }
 

@@ -218,6 +218,12 @@ TEST_CASE("call grammar: a tool that is not strict and names no arguments takes 
   said["$comment"] = "of no concern";
   said["default"] = Json::object();
   CHECK(takes(matcher_for(given, tokens, {}, tool_of(said, false)), tokens, call));
+  const std::string no_object = "<tool_call>\n{\"name\": \"f\", \"arguments\": true}\n</tool_call>";
+  for (const bool is_strict : {false, true}) {
+    const GrammarMatcher of_any = matcher_for(given, tokens, {}, tool_of(Json::object(), is_strict));
+    CHECK(takes(of_any, tokens, call));
+    CHECK_FALSE(takes(of_any, tokens, no_object));
+  }
   Json closed = empty, chosen = empty;
   closed["additionalProperties"] = false;
   const Json b = {{"type", "object"}, {"properties", {{"b", {{"type", "string"}}}}}, {"required", {"b"}}};
