@@ -16,6 +16,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "store/packed_bytes.hpp"
+#include "store/plain_file.hpp"
 #include "telemetry/log.hpp"
 
 namespace troupe {
@@ -39,21 +41,6 @@ struct BlockHead {
   std::uint64_t checksum = 0;   // of kind, size, place and contents
 };
 
-class File {
- public:
-  explicit File(int descriptor) : descriptor_(descriptor) {}
-  ~File() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  int get() const { return descriptor_; }
-  bool is_open() const { return descriptor_ >= 0; }
-
- private:
-  int descriptor_;
-};
-
 bool is_id(std::string_view text) {
   return !text.empty() && text.size() <= kMaxIdBytes && std::all_of(text.begin(), text.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
@@ -75,39 +62,6 @@ StoreError error_of(int error, std::string_view what) {
   const bool is_full = error == ENOSPC || error == EDQUOT || error == EFBIG;
   return {.fault = is_full ? StoreFault::kFull : StoreFault::kUnusable,
           .message = std::string(what) + ": " + std::generic_category().message(error)};
-}
-
-// Its size; nullopt: no plain file of ours.
-std::optional<std::uint64_t> plain_size(int file) {
-  struct stat status {};
-  if (::fstat(file, &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != ::geteuid())
-    return std::nullopt;
-  return static_cast<std::uint64_t>(status.st_size);
-}
-
-// 0, or the error.
-int write_all(int file, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t count = ::write(file, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return errno;
-    bytes.remove_prefix(static_cast<std::size_t>(count));
-  }
-  return 0;
-}
-
-std::optional<std::string> read_all(int file, std::uint64_t size) {
-  std::string bytes(size, '\0');
-  std::size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t count = ::pread(file, bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return std::nullopt;
-    if (count == 0) break;
-    done += static_cast<std::size_t>(count);
-  }
-  bytes.resize(done);
-  return bytes;
 }
 
 std::uint64_t checksum_of(const BlockHead& head, std::uint64_t place, std::string_view contents) {
@@ -139,34 +93,6 @@ std::optional<Block> next_block(std::string_view bytes, std::uint64_t& place) {
   if (head.checksum != checksum_of(head, place, contents)) return std::nullopt;
   place += sizeof(head) + head.num_bytes;
   return Block{.kind = head.kind, .contents = contents};
-}
-
-template <class T>
-void put(std::string& out, T value) {
-  char bytes[sizeof(T)];
-  std::memcpy(bytes, &value, sizeof(T));
-  out.append(bytes, sizeof(T));
-}
-
-void put_text(std::string& out, std::string_view text) {
-  put(out, std::uint64_t{text.size()});
-  out.append(text);
-}
-
-template <class T>
-bool take(std::string_view& in, T& value) {
-  if (in.size() < sizeof(T)) return false;
-  std::memcpy(&value, in.data(), sizeof(T));
-  in.remove_prefix(sizeof(T));
-  return true;
-}
-
-bool take_text(std::string_view& in, std::string& text) {
-  std::uint64_t size = 0;
-  if (!take(in, size) || size > in.size()) return false;
-  text = in.substr(0, size);
-  in.remove_prefix(size);
-  return true;
 }
 
 std::string contents_of(const JournaledAnswer& answer) {
@@ -285,10 +211,10 @@ std::vector<JournaledAnswer> AnswerJournal::read() {
 
 // Cuts off what is of no use.
 std::optional<JournaledAnswer> AnswerJournal::read(const std::string& name, bool& is_damaged) const {
-  const File file(
+  const PlainFile file(
       ::openat(directory_->descriptor(), name.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   const auto size = file.is_open() ? plain_size(file.get()) : std::nullopt;
-  const auto bytes = size && *size <= kMaxFileBytes ? read_all(file.get(), *size) : std::nullopt;
+  const auto bytes = size && *size <= kMaxFileBytes ? read_all_at(file.get(), 0, *size) : std::nullopt;
   if (!bytes) return std::nullopt;
   std::uint64_t end = 0;
   auto answer = answer_in(*bytes, name, end);
@@ -310,8 +236,8 @@ std::optional<StoreError> AnswerJournal::begin(const JournaledAnswer& answer) {
   const int directory = directory_->descriptor();
   int problem = 0;
   {
-    const File file(::openat(directory, half_written.c_str(),
-                             O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600));
+    const PlainFile file(::openat(directory, half_written.c_str(),
+                                  O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600));
     problem = file.is_open() ? write_all(file.get(), bytes) : errno;
     if (problem == 0 && ::fsync(file.get()) != 0) problem = errno;
   }
@@ -349,8 +275,8 @@ void AnswerJournal::mark_unbound(std::string_view id, std::uint32_t from) {
 
 void AnswerJournal::append(std::string_view id, std::uint32_t kind, std::string_view contents) {
   if (!is_id(id)) return;
-  const File file(::openat(directory_->descriptor(), file_name(id).c_str(),
-                           O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  const PlainFile file(::openat(directory_->descriptor(), file_name(id).c_str(),
+                                O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   const auto size = file.is_open() ? plain_size(file.get()) : std::nullopt;
   if (!size) return;
   const std::string bytes = block(static_cast<BlockKind>(kind), *size, contents);
@@ -368,7 +294,7 @@ void AnswerJournal::end(std::string_view id) {
   if (!is_id(id)) return;
   const std::string name = file_name(id);
   {
-    const File file(
+    const PlainFile file(
         ::openat(directory_->descriptor(), name.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
     if (!file.is_open() && errno == ENOENT) return;
     if (!file.is_open())
