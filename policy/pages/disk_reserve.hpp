@@ -27,6 +27,12 @@ constexpr bool has_room_for(const DiskSpace& space, std::uint64_t bytes) {
   return space.available >= reserve && space.available - reserve >= bytes;
 }
 
+// May the file of turns grow by so much? It is small, and KV is found by it: it has half of what
+// KV leaves free.
+constexpr bool has_room_for_turns(const DiskSpace& space, std::uint64_t bytes) {
+  return space.available >= disk_reserve(space) / 2 + bytes;
+}
+
 // The bytes that KV has to give back.
 constexpr std::uint64_t lacking_space(const DiskSpace& space) {
   const std::uint64_t reserve = disk_reserve(space);

@@ -16,6 +16,12 @@ TEST_CASE("disk reserve: a file grows up to it, and not into it") {
   CHECK_FALSE(has_room_for({.total = 1000, .available = 20}, 1));
 }
 
+TEST_CASE("disk reserve: the file of turns may take half of it") {
+  CHECK(has_room_for_turns({.total = 1000, .available = 100}, 50));
+  CHECK_FALSE(has_room_for_turns({.total = 1000, .available = 100}, 51));
+  CHECK_FALSE(has_room_for_turns({.total = 1000, .available = 10}, 0));
+}
+
 TEST_CASE("disk reserve: what is lacking is what others have taken of it") {
   CHECK(lacking_space({.total = 1000, .available = 100}) == 0);
   CHECK(lacking_space({.total = 1000, .available = 500}) == 0);

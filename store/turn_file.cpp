@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/turn_file.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <set>
+#include <stdexcept>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "policy/pages/disk_reserve.hpp"
+#include "store/packed_bytes.hpp"
+#include "store/page_file.hpp"
+#include "telemetry/log.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::uint64_t kHeader = 0x31534e5255545254;  // changes with the byte order, too
+constexpr std::uint32_t kMagic = 0x314e5254;
+constexpr std::uint64_t kSmallGaps = std::uint64_t{1} << 20;  // are left
+constexpr std::uint64_t kMostAtOnce = std::uint64_t{1} << 20;
+
+enum class BlockKind : std::uint32_t { kPart = 1, kErased = 2 };
+
+struct BlockHead {
+  std::uint32_t magic = kMagic;
+  BlockKind kind = BlockKind::kPart;
+  std::uint64_t num_bytes = 0;  // of the contents
+  std::uint64_t number = 0, before = 0;
+  std::int64_t written = 0;
+  std::uint64_t checksum = 0;  // of this head without it, and the contents of a part
+};
+
+std::string_view bytes_of(const BlockHead& head) {
+  return {reinterpret_cast<const char*>(&head), sizeof(head)};
+}
+
+std::uint64_t checksum_of(BlockHead head, std::string_view contents) {
+  head.checksum = 0;
+  const auto seed = XXH3_64bits(&head, sizeof(head));
+  return XXH3_64bits_withSeed(contents.data(), contents.size(), seed);
+}
+
+std::string contents_of(const StoredTurn& turn) {
+  std::string out;
+  out.reserve(turn.text.size() + turn.answer.size() + turn.tokens.size() * sizeof(turn.tokens[0]) + 256);
+  put(out, turn.key);
+  put(out, turn.begin);
+  for (const auto* text : {&turn.tenant, &turn.scope, &turn.text, &turn.answer}) put_text(out, *text);
+  put_list(out, turn.trusted);
+  put_list(out, turn.answer_specials);
+  put_list(out, turn.tokens);
+  return out;
+}
+
+bool read_contents(std::string_view in, StoredTurn& turn) {
+  return take(in, turn.key) && take(in, turn.begin) && take_text(in, turn.tenant) &&
+         take_text(in, turn.scope) && take_text(in, turn.text) && take_text(in, turn.answer) &&
+         take_list(in, turn.trusted) && take_list(in, turn.answer_specials) && take_list(in, turn.tokens) &&
+         in.empty();
+}
+
+bool has_room(int file, std::uint64_t bytes) {
+  try {
+    return has_room_for_turns(space_of_file_system(file), bytes);
+  } catch (const std::system_error&) {
+    return false;
+  }
+}
+
+PlainFile open_in(const StateDirectory& directory, const std::string& name, int flags) {
+  constexpr mode_t kOwnerOnly = 0600;
+  return PlainFile(::openat(directory.descriptor(), name.c_str(),
+                            O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | flags, kOwnerOnly));
+}
+
+int write_zeros(int file, std::uint64_t place, std::uint64_t num_bytes) {
+  const std::string zeros(std::min(num_bytes, kMostAtOnce), '\0');
+  for (std::uint64_t done = 0; done < num_bytes; done += zeros.size())
+    if (const int problem = write_all_at(
+            file, place + done, std::string_view(zeros).substr(0, std::min(kMostAtOnce, num_bytes - done))))
+      return problem;
+  return 0;
+}
+
+int copy(int from, std::uint64_t place, std::uint64_t num_bytes, int to, std::uint64_t to_place) {
+  for (std::uint64_t done = 0; done < num_bytes;) {
+    const auto some = read_all_at(from, place + done, std::min(kMostAtOnce, num_bytes - done));
+    if (!some || some->empty()) return EIO;
+    if (const int problem = write_all_at(to, to_place + done, *some)) return problem;
+    done += some->size();
+  }
+  return 0;
+}
+
+}  // namespace
+
+TurnFile::TurnFile(const StateDirectory& directory) : directory_(directory) {
+  open_or_create();
+  read();
+  copy_without_gaps();
+}
+
+void TurnFile::open_or_create() {
+  file_ = open_in(directory_, kTurnFileName, O_CREAT);
+  if (!file_.is_open()) throw std::system_error(errno, std::generic_category(), kTurnFileName);
+  const auto size = plain_size(file_.get());
+  if (!size) throw std::runtime_error(std::string(kTurnFileName) + " is not a plain file of this user's");
+  std::uint64_t header = 0;
+  const auto first = read_all_at(file_.get(), 0, sizeof(header));
+  if (!first) throw std::system_error(EIO, std::generic_category(), kTurnFileName);
+  std::string_view bytes = *first;
+  end_ = sizeof(header);
+  if (take(bytes, header) && header == kHeader) return;
+  if (*size > 0) log(LogLevel::kWarning, "the file of turns is none, and is begun anew");
+  std::string begun;
+  put(begun, kHeader);
+  int problem = ::ftruncate(file_.get(), 0) == 0 ? 0 : errno;
+  if (problem == 0) problem = write_all_at(file_.get(), 0, begun);
+  if (problem != 0) throw std::system_error(problem, std::generic_category(), kTurnFileName);
+}
+
+// Up to the first block that is not whole.
+void TurnFile::read() {
+  const auto size = plain_size(file_.get()).value_or(0);
+  for (;;) {
+    BlockHead head;
+    const auto read_head = read_all_at(file_.get(), end_, sizeof(head));
+    if (!read_head) throw std::system_error(EIO, std::generic_category(), kTurnFileName);
+    std::string_view bytes = *read_head;
+    const auto contents = end_ + sizeof(head);
+    if (!take(bytes, head) || head.magic != kMagic || head.num_bytes > size - contents) break;
+    StoredTurn turn{.number = head.number, .before = head.before, .written = head.written};
+    if (head.kind == BlockKind::kErased) {
+      if (head.checksum != checksum_of(head, {})) break;
+      num_erased_ += sizeof(head) + head.num_bytes;
+    } else {
+      const auto part = read_all_at(file_.get(), contents, head.num_bytes);
+      if (!part || head.checksum != checksum_of(head, *part) || !read_contents(*part, turn)) break;
+      if (turn.number <= turn.before || !places_.try_emplace(turn.number).second) break;
+      places_[turn.number] = {
+          .begin = contents, .num_bytes = head.num_bytes, .before = turn.before, .written = turn.written};
+      stored_.push_back(std::move(turn));
+    }
+    end_ = contents + head.num_bytes;
+  }
+  if (end_ == size) return;
+  log(LogLevel::kWarning, "the end of the file of turns is damaged, and is cut off",
+      {{"bytes", size - end_}});
+  if (::ftruncate(file_.get(), static_cast<off_t>(end_)) != 0)
+    throw std::system_error(errno, std::generic_category(), kTurnFileName);
+}
+
+std::vector<StoredTurn> TurnFile::take_stored() { return std::exchange(stored_, {}); }
+
+bool TurnFile::add(const StoredTurn& turn) {
+  if (turn.before != 0 && !places_.contains(turn.before)) return false;
+  const auto contents = contents_of(turn);
+  BlockHead head{
+      .num_bytes = contents.size(), .number = turn.number, .before = turn.before, .written = turn.written};
+  head.checksum = checksum_of(head, contents);
+  const auto block = std::string(bytes_of(head)) + contents;
+  if (!has_room(file_.get(), block.size())) return false;
+  // The next one is written over half a block.
+  if (write_all_at(file_.get(), end_, block) != 0) return false;
+  places_[turn.number] = {.begin = end_ + sizeof(head),
+                          .num_bytes = contents.size(),
+                          .before = turn.before,
+                          .written = turn.written};
+  end_ += block.size();
+  return true;
+}
+
+// The head first: a process that is killed in between leaves no part that could be read.
+bool TurnFile::erase(std::uint64_t number) {
+  const auto known = places_.find(number);
+  if (known == places_.end()) return true;
+  const Place place = known->second;
+  BlockHead head{.kind = BlockKind::kErased, .num_bytes = place.num_bytes, .number = number};
+  head.checksum = checksum_of(head, {});
+  int problem = write_all_at(file_.get(), place.begin - sizeof(head), bytes_of(head));
+  if (problem == 0) problem = write_zeros(file_.get(), place.begin, place.num_bytes);
+  places_.erase(known);
+  num_erased_ += sizeof(head) + place.num_bytes;
+  copy_without_gaps();
+  return problem == 0;
+}
+
+std::vector<std::uint64_t> TurnFile::written_before(std::int64_t time) const {
+  std::set<std::uint64_t> continued;  // by what was written since
+  std::vector<std::uint64_t> old;
+  for (auto place = places_.rbegin(); place != places_.rend(); ++place) {
+    const auto& [number, what] = *place;
+    if (what.written >= time || continued.contains(number)) {
+      continued.insert(what.before);
+    } else {
+      old.push_back(number);
+    }
+  }
+  return old;
+}
+
+// Under another name until it is whole. If that fails, the gaps stay.
+void TurnFile::copy_without_gaps() {
+  if (num_erased_ <= kSmallGaps || num_erased_ <= end_ / 2) return;
+  const std::string half_written = std::string(kTurnFileName) + ".new";
+  PlainFile copied = open_in(directory_, half_written, O_CREAT | O_TRUNC);
+  if (!copied.is_open()) return;
+  std::string begun;
+  put(begun, kHeader);
+  int problem = write_all_at(copied.get(), 0, begun);
+  std::uint64_t end = begun.size();
+  auto places = places_;
+  for (auto& [number, place] : places) {
+    const auto num_bytes = sizeof(BlockHead) + place.num_bytes;
+    if (problem == 0)
+      problem = copy(file_.get(), place.begin - sizeof(BlockHead), num_bytes, copied.get(), end);
+    place.begin = end + sizeof(BlockHead);
+    end += num_bytes;
+  }
+  const int directory = directory_.descriptor();
+  if (problem == 0 && ::renameat(directory, half_written.c_str(), directory, kTurnFileName) != 0)
+    problem = errno;
+  if (problem != 0) {
+    ::unlinkat(directory, half_written.c_str(), 0);
+    return;
+  }
+  file_ = std::move(copied);
+  places_ = std::move(places);
+  end_ = end;
+  num_erased_ = 0;
+}
+
+}  // namespace troupe

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// The file of turns: parts of chats, each behind the part that it continues, so that the
+// next process knows the tokens that these chats had. turns.log in the state directory:
+//
+//   header │ head, part 1 │ head, part 2 │ head, zeros │ …       zeros: a part that is gone
+//
+// Parts survive the process, not a power cut: they save computing and nothing else. The file
+// is read as hostile: a block has a checksum, and what follows the first damaged one is cut
+// off. The file is copied without its gaps when these are more than half of it.
+//
+// Blocks on the disk. One thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "store/plain_file.hpp"
+#include "store/state_directory.hpp"
+#include "store/stored_turn.hpp"
+
+namespace troupe {
+
+inline constexpr const char* kTurnFileName = "turns.log";
+
+class TurnFile {
+ public:
+  // The directory outlives this. Throws std::runtime_error if the file can't be opened or read.
+  explicit TurnFile(const StateDirectory& directory);
+
+  // Parts that the file held when it was opened, by number. Empties the list.
+  std::vector<StoredTurn> take_stored();
+
+  // False, and nothing is written: the disk has no room, or the part before it is not there.
+  [[nodiscard]] bool add(const StoredTurn& turn);
+  // The part's bytes are overwritten with zeros. Unknown numbers are ignored. False: the disk
+  // failed.
+  [[nodiscard]] bool erase(std::uint64_t number);
+
+  // Parts written before this time (Unix seconds) that nothing later continues.
+  std::vector<std::uint64_t> written_before(std::int64_t time) const;
+
+ private:
+  struct Place {
+    std::uint64_t begin = 0, num_bytes = 0;  // of the contents, behind their head
+    std::uint64_t before = 0;
+    std::int64_t written = 0;
+  };
+
+  void open_or_create();
+  void read();
+  void copy_without_gaps();
+
+  const StateDirectory& directory_;
+  PlainFile file_;
+  std::uint64_t end_ = 0;                  // where the next block begins
+  std::uint64_t num_erased_ = 0;           // bytes of blocks that are gone
+  std::map<std::uint64_t, Place> places_;  // by number
+  std::vector<StoredTurn> stored_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/turn_file.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <filesystem>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/support/file_text.hpp"
+#include "tests/support/temporary_directory.hpp"
+
+namespace troupe {
+namespace {
+
+using test::TemporaryDirectory;
+
+StoredTurn turn(std::uint64_t number, std::uint64_t before = 0, const std::string& answer = "an answer") {
+  return {.number = number,
+          .before = before,
+          .written = static_cast<std::int64_t>(number) * 10,
+          .tenant = "ada",
+          .scope = "7:salt",
+          .key = number * 1000,
+          .begin = 3,
+          .text = "a question",
+          .trusted = {{3, 5}, {9, 13}},
+          .answer = answer,
+          .answer_specials = {{13, 14}},
+          .tokens = {1, 2, -3}};
+}
+
+std::vector<StoredTurn> stored_in(const TemporaryDirectory& root) {
+  const StateDirectory directory(root.path());
+  return TurnFile(directory).take_stored();
+}
+
+}  // namespace
+
+TEST_CASE("turn file: parts are there for the next process, behind those that they continue") {
+  const TemporaryDirectory root;
+  const StateDirectory directory(root.path());
+  {
+    TurnFile file(directory);
+    CHECK(file.take_stored().empty());
+    CHECK(file.add(turn(1)));
+    CHECK(file.add(turn(2, 1, "")));
+    CHECK(file.add(turn(5, 2)));
+    CHECK_FALSE(file.add(turn(6, 4)));  // nothing has the number 4
+  }
+  TurnFile file(directory);
+  CHECK(file.take_stored() == std::vector<StoredTurn>{turn(1), turn(2, 1, ""), turn(5, 2)});
+  CHECK(file.take_stored().empty());
+  CHECK(file.add(turn(6, 5)));
+}
+
+TEST_CASE("turn file: an erased part leaves nothing, and the rest stays") {
+  const TemporaryDirectory root;
+  {
+    const StateDirectory directory(root.path());
+    TurnFile file(directory);
+    CHECK(file.add(turn(1, 0, "Anna")));
+    CHECK(file.add(turn(2, 0, "Clara")));
+    CHECK(file.erase(1));
+    CHECK(file.erase(1));
+    CHECK_FALSE(file.add(turn(3, 1)));
+  }
+  CHECK(test::file_text(root.path() / kTurnFileName).find("Anna") == std::string::npos);
+  CHECK(stored_in(root) == std::vector<StoredTurn>{turn(2, 0, "Clara")});
+}
+
+TEST_CASE("turn file: cut off or damaged anywhere, it has the parts in front of that") {
+  const TemporaryDirectory root;
+  {
+    const StateDirectory directory(root.path());
+    TurnFile file(directory);
+    for (std::uint64_t number = 1; number <= 3; ++number) CHECK(file.add(turn(number, number - 1)));
+  }
+  const auto whole = test::file_text(root.path() / kTurnFileName);
+  const std::vector<StoredTurn> all = {turn(1), turn(2, 1), turn(3, 2)};
+  const auto is_beginning = [&](const std::vector<StoredTurn>& found) {
+    return found.size() < all.size() && std::equal(found.begin(), found.end(), all.begin());
+  };
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    root.write(kTurnFileName, whole.substr(0, size));
+    CHECK(is_beginning(stored_in(root)));
+  }
+  for (std::size_t at = 0; at < whole.size(); ++at) {
+    auto damaged = whole;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x10);
+    root.write(kTurnFileName, damaged);
+    CHECK(is_beginning(stored_in(root)));
+    const StateDirectory directory(root.path());
+    CHECK(TurnFile(directory).add(turn(9)));  // what was read is whole
+  }
+}
+
+TEST_CASE("turn file: gaps of erased parts do not make it grow") {
+  const TemporaryDirectory root;
+  const StateDirectory directory(root.path());
+  std::mt19937_64 random(5);
+  std::vector<StoredTurn> kept;
+  {
+    TurnFile file(directory);
+    for (std::uint64_t number = 1; number <= 400; ++number) {
+      kept.push_back(turn(number, 0, std::string(random() % 40'000, 'x')));
+      CHECK(file.add(kept.back()));
+      if (kept.size() <= 20) continue;
+      const auto gone = kept.begin() + static_cast<std::ptrdiff_t>(random() % kept.size());
+      CHECK(file.erase(gone->number));
+      kept.erase(gone);
+    }
+    CHECK(std::filesystem::file_size(root.path() / kTurnFileName) < 4'000'000);  // 8 MB were written
+  }
+  CHECK(TurnFile(directory).take_stored() == kept);
+}
+
+TEST_CASE("turn file: a part is as old as the last one that continues it") {
+  const TemporaryDirectory root;
+  const StateDirectory directory(root.path());
+  TurnFile file(directory);
+  CHECK(file.add(turn(1)));
+  CHECK(file.add(turn(2, 1)));
+  CHECK(file.add(turn(3, 1)));
+  CHECK(file.add(turn(4)));
+  CHECK(file.written_before(10).empty());
+  CHECK(file.written_before(21) == std::vector<std::uint64_t>{2});
+  CHECK(file.written_before(31) == std::vector<std::uint64_t>{3, 2, 1});
+  CHECK(file.written_before(100) == std::vector<std::uint64_t>{4, 3, 2, 1});
+}
+
+TEST_CASE("turn file: what is no file of ours is begun anew, and no link is followed") {
+  const TemporaryDirectory root;
+  root.write(kTurnFileName, "some text that is no file of turns");
+  CHECK(stored_in(root).empty());
+  std::filesystem::remove(root.path() / kTurnFileName);
+  root.write("other", "precious");
+  std::filesystem::create_symlink(root.path() / "other", root.path() / kTurnFileName);
+  const StateDirectory directory(root.path());
+  CHECK_THROWS(TurnFile(directory));
+  CHECK(test::file_text(root.path() / "other") == "precious");
+}
+
+}  // namespace troupe
