@@ -14,7 +14,7 @@
 
 namespace troupe {
 
-// About the speed of memory; the same in one process only.
+// About the speed of memory; the same in every process on machines of one byte order.
 std::uint64_t chain_key(std::string_view text, std::uint64_t before);
 std::uint64_t chain_key(const ChatMessage& message, std::uint64_t before);
 

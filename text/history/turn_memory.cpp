@@ -2,6 +2,7 @@
 #include "text/history/turn_memory.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace troupe {
@@ -31,6 +32,10 @@ bool RememberedText::has_same_content(const RememberedText& other) const {
          answer_specials == other.answer_specials;
 }
 
+std::string turn_scope(std::uint64_t vocabulary, const std::string& cache_salt) {
+  return std::to_string(vocabulary) + ':' + cache_salt;
+}
+
 std::shared_ptr<const RememberedText> TurnMemory::find(const std::string& tenant,
                                                        std::span<const std::uint64_t> keys) {
   const std::lock_guard lock(mutex_);
@@ -56,7 +61,7 @@ void TurnMemory::remember(const std::string& tenant, const std::shared_ptr<const
     if (parent == nullptr) {
       const auto fuller = owner.parts.find(before->key);
       if (fuller != owner.parts.end() && is_shortened(*before, *fuller->second.content))
-        parent = add(owner, fuller->second.parent, *before);
+        parent = add(tenant, owner, fuller->second.parent, *before);
     }
     fits = parent != nullptr;
   }
@@ -65,7 +70,7 @@ void TurnMemory::remember(const std::string& tenant, const std::shared_ptr<const
     content.depth = parent != nullptr ? parent->content->depth + 1 : 0;
     fits = fits && content.depth < kMaxDepth && content.num_bytes() <= limits_.max_bytes / kLargestShare;
     if (!fits) break;
-    Part* part = add(owner, parent, std::move(content));
+    Part* part = add(tenant, owner, parent, std::move(content));
     if (part == nullptr) break;
     parent = part;
   }
@@ -74,9 +79,125 @@ void TurnMemory::remember(const std::string& tenant, const std::shared_ptr<const
   make_room();
 }
 
+void TurnMemory::forget(const std::string& tenant, std::span<const TokenId> tokens, std::size_t num_kept) {
+  const std::lock_guard lock(mutex_);
+  const auto owner = tenants_.find(tenant);
+  if (owner == tenants_.end()) return;
+  struct Begun {
+    Part* part;
+    std::size_t at;  // where its tokens would begin
+  };
+  std::vector<Begun> begun;
+  for (Part* part : owner->second.by_age)
+    if (part->parent == nullptr) begun.push_back({part, 0});
+  while (!begun.empty()) {
+    const auto [part, at] = begun.back();
+    begun.pop_back();
+    const auto& own = part->content->tokens;
+    const auto rest = tokens.subspan(at);
+    if (own.size() > rest.size() || !std::equal(own.begin(), own.end(), rest.begin())) continue;
+    const auto end = at + own.size();
+    if (end > num_kept) {
+      remove(owner->second, part);
+    } else {
+      for (Part* next : part->children) begun.push_back({next, end});
+    }
+  }
+  drop_empty_tenants();
+}
+
+void TurnMemory::forget(std::span<const std::uint64_t> numbers) {
+  const std::set<std::uint64_t> named(numbers.begin(), numbers.end());
+  const std::lock_guard lock(mutex_);
+  for (auto& [name, tenant] : tenants_) {
+    std::set<const Part*> going;
+    std::vector<Part*> first;           // of those that go: none continues another
+    for (Part* part : tenant.by_age) {  // a part is in front of what continues it
+      const bool goes_with_parent = part->parent != nullptr && going.contains(part->parent);
+      if (!goes_with_parent && !named.contains(part->number)) continue;
+      going.insert(part);
+      if (!goes_with_parent) first.push_back(part);
+    }
+    for (Part* part : first) remove(tenant, part);
+  }
+  drop_empty_tenants();
+}
+
 TurnMemorySize TurnMemory::size() const {
   const std::lock_guard lock(mutex_);
   return size_;
+}
+
+void TurnMemory::tell_changes() {
+  const std::lock_guard lock(mutex_);
+  tells_changes_ = true;
+}
+
+bool TurnMemory::tells_changes() const {
+  const std::lock_guard lock(mutex_);
+  return tells_changes_;
+}
+
+std::vector<TurnChange> TurnMemory::take_changes() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(changes_, {});
+}
+
+void TurnMemory::restore(std::vector<TurnChange> parts) {
+  const std::lock_guard lock(mutex_);
+  std::map<std::uint64_t, Part*> known;
+  for (const TurnChange& part : parts) {
+    last_number_ = std::max(last_number_, part.number);
+    if (Part* inserted = insert_restored(part, known)) {
+      known.emplace(part.number, inserted);
+    } else if (tells_changes_) {
+      changes_.push_back({.number = part.number});
+    }
+  }
+  order_restored(known);
+  make_room();
+}
+
+// Null: it continues nothing that is there, or is more than may be remembered.
+TurnMemory::Part* TurnMemory::insert_restored(const TurnChange& part,
+                                              const std::map<std::uint64_t, Part*>& known) {
+  RememberedText content = *part.content;
+  Part* parent = nullptr;
+  if (part.before != 0) {
+    const auto before = known.find(part.before);
+    if (before == known.end() || before->second->content->end() != content.begin) return nullptr;
+    parent = before->second;
+    content.before = parent->content;
+    content.depth = parent->content->depth + 1;
+  } else if (content.begin != 0) {
+    return nullptr;
+  }
+  Tenant& tenant = tenants_[part.tenant];
+  const bool is_of_tenant = parent == nullptr || stored(tenant, parent->content) == parent;
+  const bool fits = is_of_tenant && content.depth < kMaxDepth &&
+                    content.num_bytes() <= limits_.max_bytes / kLargestShare &&
+                    !tenant.parts.contains(content.key);
+  Part* inserted = fits ? insert(tenant, parent, part.number, std::move(content)) : nullptr;
+  if (tenant.parts.empty()) tenants_.erase(part.tenant);
+  return inserted;
+}
+
+// By the last part that continues each, as if that had been its last use.
+void TurnMemory::order_restored(const std::map<std::uint64_t, Part*>& known) {
+  std::unordered_map<const Part*, std::uint64_t> last_use;
+  for (auto part = known.rbegin(); part != known.rend(); ++part) {
+    const auto use = std::max(part->first, last_use[part->second]);
+    last_use[part->second] = use;
+    if (part->second->parent != nullptr) {
+      auto& before = last_use[part->second->parent];
+      before = std::max(before, use);
+    }
+  }
+  for (auto& [name, tenant] : tenants_)
+    tenant.by_age.sort([&](const Part* a, const Part* b) {
+      const auto a_use = last_use[a], b_use = last_use[b];
+      return a_use != b_use ? a_use > b_use : a->content->depth < b->content->depth;
+    });
 }
 
 // What it continues was used, too, and comes before it: so the last one continues none.
@@ -93,7 +214,8 @@ TurnMemory::Part* TurnMemory::stored(Tenant& tenant, const std::shared_ptr<const
 
 // One with the same key and another content goes, with all that continues it. Null: it
 // is continued itself, since two messages of a chat have the same key.
-TurnMemory::Part* TurnMemory::add(Tenant& tenant, Part* parent, RememberedText content) {
+TurnMemory::Part* TurnMemory::add(const std::string& name, Tenant& tenant, Part* parent,
+                                  RememberedText content) {
   const auto known = tenant.parts.find(content.key);
   if (known != tenant.parts.end()) {
     if (known->second.content->has_same_content(content)) return &known->second;
@@ -101,9 +223,22 @@ TurnMemory::Part* TurnMemory::add(Tenant& tenant, Part* parent, RememberedText c
       if (above == &known->second) return nullptr;
     remove(tenant, &known->second);
   }
+  Part* part = insert(tenant, parent, ++last_number_, std::move(content));
+  if (tells_changes_)
+    changes_.push_back({.number = part->number,
+                        .before = parent != nullptr ? parent->number : 0,
+                        .tenant = name,
+                        .content = part->content});
+  return part;
+}
+
+// No part of the tenant has its key.
+TurnMemory::Part* TurnMemory::insert(Tenant& tenant, Part* parent, std::uint64_t number,
+                                     RememberedText content) {
   const auto num_bytes = content.num_bytes();
   const auto key = content.key;
   Part& part = tenant.parts[key];
+  part.number = number;
   part.content = std::make_shared<const RememberedText>(std::move(content));
   part.parent = parent;
   part.place = tenant.by_age.insert(tenant.by_age.begin(), &part);
@@ -126,9 +261,14 @@ void TurnMemory::remove(Tenant& tenant, Part* part) {
     size_.num_bytes -= num_bytes;
     size_.num_parts -= 1;
     tenant.by_age.erase(next->place);
+    if (tells_changes_) changes_.push_back({.number = next->number});
     const auto key = next->content->key;  // goes with it
     tenant.parts.erase(key);
   }
+}
+
+void TurnMemory::drop_empty_tenants() {
+  std::erase_if(tenants_, [](const auto& tenant) { return tenant.second.parts.empty(); });
 }
 
 void TurnMemory::make_room() {

@@ -35,12 +35,24 @@ struct RememberedText {
   std::vector<TextRange> answer_specials = {};  // its special tokens
   std::vector<TokenId> tokens = {};             // of text and answer
   std::size_t depth = 0;                        // parts before it
-  std::string scope = {};                       // tokens are of this model and salt
+  std::string scope = {};                       // turn_scope() of the tokens
 
   std::size_t answer_begin() const { return begin + text.size(); }
   std::size_t end() const { return begin + text.size() + answer.size(); }
   std::size_t num_bytes() const;
   bool has_same_content(const RememberedText& other) const;
+};
+
+// The same in every process for tokens of one vocabulary (vocabulary_fingerprint()) with KV of
+// one salt. Begins with that of an empty salt.
+std::string turn_scope(std::uint64_t vocabulary, const std::string& cache_salt);
+
+// A part that is remembered, or is forgotten: to be written where it outlives the process.
+struct TurnChange {
+  std::uint64_t number = 0;  // the part's own, above 0
+  std::uint64_t before = 0;  // of the part that it continues, a smaller one; 0: none
+  std::string tenant = {};
+  std::shared_ptr<const RememberedText> content = {};  // null: it is forgotten
 };
 
 struct TurnMemoryLimits {
@@ -69,10 +81,25 @@ class TurnMemory {
   void remember(const std::string& tenant, const std::shared_ptr<const RememberedText>& before,
                 std::vector<RememberedText> parts);
 
+  // Forgets the parts that ran these tokens beyond the first num_kept, and what continues them.
+  void forget(const std::string& tenant, std::span<const TokenId> tokens, std::size_t num_kept);
+  // Forgets these parts (TurnChange::number), and what continues them.
+  void forget(std::span<const std::uint64_t> numbers);
+
   TurnMemorySize size() const;
+
+  // From now on changes are kept until they are taken.
+  void tell_changes();
+  bool tells_changes() const;
+  // Changes since the last call, in their order.
+  std::vector<TurnChange> take_changes();
+  // Remembers parts of an earlier process, each listed behind the one that it continues. The
+  // memory holds nothing else yet. Parts that it does not take are told as forgotten.
+  void restore(std::vector<TurnChange> parts);
 
  private:
   struct Part {
+    std::uint64_t number = 0;
     std::shared_ptr<const RememberedText> content;
     Part* parent = nullptr;
     std::vector<Part*> children;
@@ -86,14 +113,21 @@ class TurnMemory {
 
   void use(Tenant& tenant, Part* part);
   Part* stored(Tenant& tenant, const std::shared_ptr<const RememberedText>& content);
-  Part* add(Tenant& tenant, Part* parent, RememberedText content);
+  Part* add(const std::string& name, Tenant& tenant, Part* parent, RememberedText content);
+  Part* insert(Tenant& tenant, Part* parent, std::uint64_t number, RememberedText content);
+  Part* insert_restored(const TurnChange& part, const std::map<std::uint64_t, Part*>& known);
+  void order_restored(const std::map<std::uint64_t, Part*>& known);
   void remove(Tenant& tenant, Part* part);
+  void drop_empty_tenants();
   void make_room();
 
   const TurnMemoryLimits limits_;
   mutable std::mutex mutex_;
   std::map<std::string, Tenant> tenants_;  // that hold any part
   TurnMemorySize size_;
+  std::uint64_t last_number_ = 0;
+  bool tells_changes_ = false;
+  std::vector<TurnChange> changes_;
 };
 
 }  // namespace troupe

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <map>
+#include <memory>
 #include <random>
 #include <string>
 #include <utility>
@@ -152,6 +154,146 @@ TEST_CASE("turn memory: under random use the limits hold and every part's beginn
       }
   CHECK(num_parts == memory.size().num_parts);
   CHECK(num_bytes == memory.size().num_bytes);
+}
+
+namespace {
+
+// As a prompt has them: each begins where the one before it ends.
+std::vector<RememberedText> chat(std::uint64_t first_key, std::size_t num_parts, std::size_t begin = 0) {
+  std::vector<RememberedText> parts;
+  for (std::size_t i = 0; i < num_parts; ++i) {
+    parts.push_back(part(first_key + i));
+    parts.back().begin = begin + i * 100;
+    for (TokenId& token : parts.back().tokens) token = static_cast<TokenId>(first_key + i);
+  }
+  return parts;
+}
+
+// What a file holds after these changes.
+using Kept = std::map<std::uint64_t, TurnChange>;
+void keep(Kept& kept, TurnMemory& memory) {
+  for (TurnChange& change : memory.take_changes()) {
+    if (change.content) {
+      REQUIRE((change.before == 0 || kept.contains(change.before)));
+      kept[change.number] = std::move(change);
+    } else {
+      kept.erase(change.number);
+    }
+  }
+}
+
+std::vector<TurnChange> listed(const Kept& kept) {
+  std::vector<TurnChange> parts;
+  for (const auto& [number, part] : kept) parts.push_back(part);
+  return parts;
+}
+
+std::vector<TokenId> tokens_of(const std::shared_ptr<const RememberedText>& last) {
+  if (!last) return {};
+  auto tokens = tokens_of(last->before);
+  tokens.insert(tokens.end(), last->tokens.begin(), last->tokens.end());
+  return tokens;
+}
+
+}  // namespace
+
+TEST_CASE("turn memory: another process restores what the changes say, and goes on") {
+  Kept kept;
+  TurnMemory memory({});
+  memory.tell_changes();
+  memory.remember("a", nullptr, chat(1, 3));
+  memory.remember("a", find(memory, "a", 2), chat(10, 2, 200));
+  memory.remember("b", nullptr, chat(1, 1));
+  memory.remember("b", nullptr, chat(1, 1));  // known: no change
+  keep(kept, memory);
+  CHECK(kept.size() == 6);
+  CHECK(memory.take_changes().empty());
+
+  TurnMemory later({});
+  later.tell_changes();
+  later.restore(listed(kept));
+  CHECK(later.take_changes().empty());
+  CHECK(later.size().num_parts == 6);
+  CHECK(tokens_of(find(later, "a", 11)) == tokens_of(find(memory, "a", 11)));
+  CHECK(find(later, "a", 3)->before == find(later, "a", 10)->before);
+  later.remember("a", find(later, "a", 11), chat(20, 1, 400));
+  keep(kept, later);
+  CHECK(kept.rbegin()->first > 6);
+  CHECK(kept.rbegin()->second.before == 5);
+}
+
+TEST_CASE(
+    "turn memory: of restored parts the oldest chat goes first, and what is no part of a chat at once") {
+  Kept kept;
+  TurnMemory memory({});
+  memory.tell_changes();
+  memory.remember("a", nullptr, chat(1, 2));
+  memory.remember("a", nullptr, chat(11, 2));
+  memory.remember("a", find(memory, "a", 2), chat(3, 1, 200));  // the first chat is used again
+  keep(kept, memory);
+  auto parts = listed(kept);
+  auto stray = part(50);
+  stray.begin = 7;
+  parts.push_back({.number = 90, .tenant = "a", .content = std::make_shared<RememberedText>(stray)});
+  parts.push_back(
+      {.number = 91, .before = 5, .tenant = "a", .content = std::make_shared<RememberedText>(stray)});
+  parts.push_back(
+      {.number = 92, .before = 70, .tenant = "a", .content = std::make_shared<RememberedText>(stray)});
+  stray.begin = 100;
+  parts.push_back(
+      {.number = 93, .before = 1, .tenant = "b", .content = std::make_shared<RememberedText>(stray)});
+  TurnMemory later({.max_parts = 4});
+  later.tell_changes();
+  later.restore(parts);
+  keep(kept, later);
+  CHECK(kept.size() == 4);
+  CHECK(find(later, "a", 3));
+  CHECK(find(later, "a", 11));
+  CHECK_FALSE(find(later, "a", 12));
+  CHECK_FALSE(find(later, "b", 50));
+}
+
+TEST_CASE("turn memory: the tokens that go take their parts along, and what continues them") {
+  TurnMemory memory({});
+  memory.remember("a", nullptr, chat(1, 3));
+  memory.remember("a", find(memory, "a", 1), chat(10, 1, 100));
+  memory.remember("b", nullptr, chat(1, 3));
+  const auto tokens = tokens_of(find(memory, "a", 2));
+  memory.forget("a", tokens, tokens.size());
+  CHECK(find(memory, "a", 3));
+  memory.forget("a", tokens, 30);  // 25 of them are the first part's
+  CHECK_FALSE(find(memory, "a", 2));
+  CHECK_FALSE(find(memory, "a", 3));
+  CHECK(find(memory, "a", 1));
+  CHECK(find(memory, "a", 10));
+  CHECK(find(memory, "b", 3));
+  memory.forget("a", tokens, 0);
+  CHECK_FALSE(find(memory, "a", 10));
+  CHECK(memory.size().num_parts == 3);
+}
+
+TEST_CASE("turn memory: under random use a file of its changes restores it") {
+  std::mt19937 random(15);
+  Kept kept;
+  TurnMemory memory({.max_bytes = 60'000, .max_parts = 50});
+  memory.tell_changes();
+  for (int step = 0; step < 5'000; ++step) {
+    const std::string tenant(1, static_cast<char>('a' + random() % 3));
+    const auto before = random() % 4 == 0 ? nullptr : find(memory, tenant, random() % 60);
+    memory.remember(tenant, before, chat(random() % 60, 1 + random() % 3, before ? before->end() : 0));
+    if (random() % 50 == 0)
+      memory.forget(tenant, tokens_of(find(memory, tenant, random() % 60)), random() % 80);
+    if (random() % 50 == 0) memory.forget(std::vector<std::uint64_t>{kept.empty() ? 1 : kept.begin()->first});
+    keep(kept, memory);
+    REQUIRE(kept.size() == memory.size().num_parts);
+    if (step % 100 != 0) continue;
+    TurnMemory later({.max_bytes = 60'000, .max_parts = 50});
+    later.restore(listed(kept));
+    REQUIRE(later.size().num_parts == memory.size().num_parts);
+    for (const char* name : {"a", "b", "c"})
+      for (std::uint64_t key = 0; key < 63; ++key)
+        REQUIRE(tokens_of(find(later, name, key)) == tokens_of(find(memory, name, key)));
+  }
 }
 
 }  // namespace troupe
