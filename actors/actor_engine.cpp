@@ -19,6 +19,7 @@
 #include "actors/request/answer/text_quota.hpp"
 #include "actors/response_store.hpp"
 #include "actors/scheduler.hpp"
+#include "actors/turn_keeping.hpp"
 
 namespace troupe {
 namespace {
@@ -56,6 +57,8 @@ ActorEngine::ActorEngine(caf::actor_system& system, std::vector<EngineModel> mod
                          Metrics& metrics, ActorEngineSettings settings)
     : system_(system), seeds_(settings.seed) {
   const std::size_t num_models = models.size();
+  auto turns = std::make_shared<TurnMemory>(options.turn_memory);
+  auto kept_turns = keep_turns(options, turns, models);
   environment_ = std::make_shared<const ActorEnvironment>(
       ActorEnvironment{.models = std::move(models),
                        .options = options,
@@ -68,7 +71,8 @@ ActorEngine::ActorEngine(caf::actor_system& system, std::vector<EngineModel> mod
                        .prompt_text = std::make_shared<TextQuota>(options.max_prompt_bytes),
                        .vectors = make_vectors(options.serving, metrics),
                        .forms = std::make_shared<OutputForms>(num_models),
-                       .turns = std::make_shared<TurnMemory>(options.turn_memory),
+                       .turns = std::move(turns),
+                       .kept_turns = std::move(kept_turns),
                        .has_threads = settings.has_threads});
   environment_->board->num_workers = options.num_workers;
   metrics.have_workers(options.num_workers);

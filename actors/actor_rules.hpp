@@ -38,6 +38,7 @@ class OutputForms;
 class RequestRegistry;
 class SharedVectors;
 class TextQuota;
+class TurnKeeping;
 
 // How many actors' states exist. Any thread.
 class ActorCensus {
@@ -79,7 +80,8 @@ struct ActorEnvironment {
   std::shared_ptr<SharedVectors> vectors;  // null: none are kept
   std::shared_ptr<OutputForms> forms;
   std::shared_ptr<TurnMemory> turns;
-  bool has_threads = true;  // false in tests: what would be detached is scheduled
+  std::shared_ptr<TurnKeeping> kept_turns;  // null: they are not kept; the response store writes
+  bool has_threads = true;                  // false in tests: what would be detached is scheduled
 };
 using Environment = std::shared_ptr<const ActorEnvironment>;
 

@@ -18,7 +18,7 @@
   ADD(ReadConversation) ADD(ConversationRead) ADD(SaveResponse) ADD(ResponseSaved)               \
   ADD(JournalRequest) ADD(RequestJournaled) ADD(JournalStart) ADD(JournalTokens) ADD(JournalUnbound) ADD(EndJournal) ADD(JournalEnded)                   \
   ADD(AnswerQuery) ADD(OpenStore) ADD(CommitResponses) ADD(PurgeResponses)                       \
-  ADD(OverwriteRemoved) ADD(MakeRoom) ADD(RoomMade)                                              \
+  ADD(OverwriteRemoved) ADD(WriteTurns) ADD(MakeRoom) ADD(RoomMade)                                              \
   ADD(DiskShort) ADD(DiskMayGrow) ADD(DiskGaveWay)                                               \
   ADD(Admit) ADD(StopSequence) ADD(PauseSequence) ADD(ResumeSequence) ADD(Admitted)              \
   ADD(AllowTokens) ADD(ForecastLength) ADD(LearnLength) ADD(LengthForecast) ADD(ReservationChanged)                                                                               \
@@ -58,7 +58,7 @@ using ResponseStoreActor =
                      caf::reacts_to<JournalTokens>, caf::reacts_to<JournalUnbound>,
                      caf::reacts_to<EndJournal>, caf::reacts_to<AnswerQuery>, caf::reacts_to<OpenStore>,
                      caf::reacts_to<CommitResponses>, caf::reacts_to<PurgeResponses>,
-                     caf::reacts_to<OverwriteRemoved>, caf::reacts_to<RoomMade>>;
+                     caf::reacts_to<OverwriteRemoved>, caf::reacts_to<WriteTurns>, caf::reacts_to<RoomMade>>;
 
 using PromptEncoderActor =
     caf::typed_actor<caf::reacts_to<EncodePrompt>, caf::reacts_to<DropPrompt>, caf::reacts_to<TextEncoded>>;

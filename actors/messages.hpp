@@ -81,6 +81,7 @@ struct OpenStore {};
 struct CommitResponses {};  // the ones that came while others were being written
 struct PurgeResponses {};
 struct OverwriteRemoved {};  // the bytes removed since the last time
+struct WriteTurns {};        // request → response store: the memory of turns has changed
 
 // request ↔ prompt encoder → encoding thread
 struct EncodePrompt {

@@ -691,6 +691,7 @@ void RequestState::remember_turn() {
   const auto size = environment_->turns->size();
   environment_->metrics.turn_memory_bytes.set(static_cast<double>(size.num_bytes));
   environment_->metrics.turn_memory_parts.set(static_cast<double>(size.num_parts));
+  if (environment_->kept_turns && peers_.store) self_->send(peers_.store, WriteTurns{});
 }
 
 // The client hears of the end when the answer can't be lost any more.

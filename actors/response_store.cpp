@@ -7,6 +7,7 @@
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include "actors/turn_keeping.hpp"
 #include "telemetry/log.hpp"
 
 namespace troupe {
@@ -78,6 +79,7 @@ ResponseStoreActor::behavior_type make_response_store(ResponseStoreState::Self s
       [self](const CommitResponses&) { self->state.commit(); },
       [self](const PurgeResponses&) { self->state.purge(); },
       [self](const OverwriteRemoved&) { self->state.overwrite_removed(); },
+      [self](const WriteTurns&) { self->state.write_turns(); },
       [self](const RoomMade&) { self->state.take_room(); },
   };
 }
@@ -197,6 +199,10 @@ void ResponseStoreState::take_room() {
   if (is_overwriting_due_) overwrite();
 }
 
+void ResponseStoreState::write_turns() {
+  if (environment_->kept_turns) environment_->kept_turns->write();
+}
+
 void ResponseStoreState::save_waiting(bool may_ask_for_room) {
   if (unsaved_.empty()) return;
   const auto results = write();
@@ -286,6 +292,7 @@ void ResponseStoreState::remove(ConversationStore& store, const AnswerQuery& mes
     return fail(message, *error);
   }
   auto& pages = std::get<RemovedResponse>(removed);
+  environment_->turns->forget(query.tenant, pages.tokens, pages.num_kept);
   if (!pages.tokens.empty())
     self_->send(
         scheduler_,
@@ -299,6 +306,7 @@ void ResponseStoreState::remove(ConversationStore& store, const AnswerQuery& mes
 void ResponseStoreState::overwrite_removed() {
   const auto replies = std::exchange(removed_, {});
   overwrite();
+  write_turns();
   for (const auto& reply : replies) reply->answer({.response = nullptr});
 }
 

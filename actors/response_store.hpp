@@ -52,6 +52,7 @@ class ResponseStoreState {
   void save(const SaveResponse& message);
   void commit();
   void take_room();  // KV has given way
+  void write_turns();
   RequestJournaled journal(const JournalRequest& message);
   void journal(const JournalStart& message);
   void journal(const JournalTokens& message);

@@ -119,7 +119,7 @@ std::variant<EncodedPrompt, ApiError> encode_fill_in(const ServedModel& model, c
 
 // Everything that a prompt depends on besides its messages, and whose KV it may find.
 std::uint64_t chain_seed(const ServedModel& model, const ChatPrompt& chat, const GenerationRequest& request) {
-  const auto key = chain_key(request.cache_salt, chain_key(model.name, request.model));
+  const auto key = chain_key(request.cache_salt, chain_key(model.name, model.vocabulary));
   const std::string_view thinks = chat.thinks ? (*chat.thinks ? "thinks" : "does not") : "";
   return chain_key(thinks, chain_key(chat.tools, key));
 }
@@ -128,7 +128,7 @@ EncodedPrompt encode_known_chat(const ServedModel& model, const ChatPrompt& chat
                                 const GenerationRequest& request, const RenderedText& rendered,
                                 TurnMemory& memory, EncodingBudget& budget) {
   const auto keys = chain_keys(chat.messages, chain_seed(model, chat, request));
-  const std::string scope = std::to_string(request.model) + ':' + request.cache_salt;
+  const auto scope = turn_scope(model.vocabulary, request.cache_salt);
   auto prompt = encode_with_history(*model.tokenizer, rendered, keys, request.tenant, scope, memory, budget);
   return {.tokens = std::move(prompt.tokens),
           .num_remembered = prompt.num_remembered,

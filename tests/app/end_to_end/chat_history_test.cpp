@@ -2,14 +2,18 @@
 // Chats that come with their whole history at the real server, with a model that spells
 // its answers otherwise than the tokenizer would: two bytes a token, not one.
 #include <doctest/doctest.h>
+#include <signal.h>
 
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "tests/app/end_to_end/scripted_model.hpp"
+#include "tests/support/eventually.hpp"
+#include "tests/support/file_text.hpp"
 #include "tests/support/http/chat.hpp"
 #include "tests/support/http/http_client.hpp"
+#include "tests/support/observability/server_metrics.hpp"
 #include "tests/support/process/server_process.hpp"
 
 using namespace troupe::test;
@@ -73,6 +77,15 @@ class HistoryServer {
   }
   std::uint16_t port() const { return server_.port(); }
 
+  // kill -9, when all full pages of these tokens are on the disk, of which some were there before.
+  void kill(std::size_t num_tokens, std::size_t num_before) {
+    const auto num_pages = static_cast<double>(num_tokens / 32 - num_before / 32);
+    REQUIRE(
+        eventually([&] { return ServerMetrics(port()).sum("troupe_kv_pages_written_total") >= num_pages; }));
+    server_.signal(SIGKILL);
+    server_.wait();
+  }
+
  private:
   static std::vector<std::string> with(std::vector<std::string> flags, const std::vector<std::string>& more) {
     flags.insert(flags.end(), more.begin(), more.end());
@@ -82,6 +95,12 @@ class HistoryServer {
   troupe::TemporaryDirectory directory_;
   ServerProcess server_;
 };
+
+const std::vector<CuedAnswer> kCalls = {
+    {"<|say|>",
+     {{"I look."},
+      {"[CALLS]", true},
+      {"[{\"name\": \"clock\", \"arguments\": {\"zone\": \"Europe/Rome\", \"n\": 1}}]"}}}};
 
 std::size_t cached_tokens(const json& response) {
   return response["usage"]["input_tokens_details"]["cached_tokens"];
@@ -211,12 +230,7 @@ TEST_CASE("chat history: the memory keeps to its limit, the oldest chat goes") {
 }
 
 TEST_CASE("chat history: a call is found by the name and arguments that its client sends back") {
-  const HistoryServer server(
-      {}, kCallTemplate,
-      {{"<|say|>",
-        {{"I look."},
-         {"[CALLS]", true},
-         {"[{\"name\": \"clock\", \"arguments\": {\"zone\": \"Europe/Rome\", \"n\": 1}}]"}}}});
+  const HistoryServer server({}, kCallTemplate, kCalls);
   const json clock = {{"name", "clock"},
                       {"parameters", {{"type", "object"}, {"additionalProperties", true}}}};
   const json tools = {{"tools", json::array({{{"type", "function"}, {"function", clock}}})}};
@@ -253,12 +267,7 @@ TEST_CASE("chat history: responses that send their whole input find the KV of ev
 
 TEST_CASE("chat history: stored responses keep their tokens behind calls, and behind what follows them") {
   const troupe::TemporaryDirectory store;
-  const HistoryServer server(
-      {"--store-directory", store.path().string()}, kCallTemplate,
-      {{"<|say|>",
-        {{"I look."},
-         {"[CALLS]", true},
-         {"[{\"name\": \"clock\", \"arguments\": {\"zone\": \"Europe/Rome\", \"n\": 1}}]"}}}});
+  const HistoryServer server({"--store-directory", store.path().string()}, kCallTemplate, kCalls);
   const json clock = {{"type", "function"},
                       {"name", "clock"},
                       {"parameters", {{"type", "object"}, {"additionalProperties", true}}}};
@@ -293,4 +302,56 @@ TEST_CASE("chat history: a stored answer of text is remembered for the calls beh
     input.push_back(user_message("And then?"));
   }
   CHECK(cached_tokens(server.respond({{"input", input}, {"store", false}})) == tokens_run(responses[2]));
+}
+
+TEST_CASE("chat history: behind a kill -9 a chat finds all of its answers but for the last page") {
+  const troupe::TemporaryDirectory store;
+  json chat = user_asks("Tell me a story, please.");
+  std::size_t run = 0;
+  for (int turn = 0; turn < 4; ++turn) {
+    HistoryServer server({"--store-directory", store.path().string()});
+    const auto told = server.ask(chat);
+    CHECK(told.prompt_tokens < tokens_when_encoded(chat) + (turn == 0 ? 1 : 0));
+    CHECK(told.cached_tokens <= run);
+    CHECK(told.cached_tokens + 32 > run);
+    run = told.prompt_tokens + told.completion_tokens - 1;
+    chat = with(chat, told.message, "And then?");
+    server.kill(run, told.cached_tokens);
+  }
+}
+
+TEST_CASE("chat history: behind a kill -9 a stored response behind calls finds all but the last page") {
+  const troupe::TemporaryDirectory store;
+  const json clock = {{"type", "function"},
+                      {"name", "clock"},
+                      {"parameters", {{"type", "object"}, {"additionalProperties", true}}}};
+  json body = {{"input", "The time?"}, {"tools", json::array({clock})}};
+  std::size_t run = 0;
+  for (int turn = 0; turn < 4; ++turn) {
+    HistoryServer server({"--store-directory", store.path().string()}, kCallTemplate, kCalls);
+    const auto response = server.respond(body);
+    CHECK(cached_tokens(response) <= run);
+    CHECK(cached_tokens(response) + 32 > run);
+    run = tokens_run(response);
+    const auto& call = response["output"].back();
+    REQUIRE(call["type"] == "function_call");
+    body["previous_response_id"] = response["id"];
+    body["input"] =
+        json::array({{{"type", "function_call_output"}, {"call_id", call["call_id"]}, {"output", "12:00"}}});
+    server.kill(run, cached_tokens(response));
+  }
+}
+
+TEST_CASE("chat history: a response that is deleted leaves none of its words in the file of turns") {
+  const troupe::TemporaryDirectory store;
+  const HistoryServer server({"--store-directory", store.path().string()});
+  const auto words = [&] { return file_text(store.path() / "turns.log"); };
+  const auto response = server.respond({{"input", "Tell me a secret."}});
+  server.ask(user_asks("Tell me a story."));
+  REQUIRE(eventually([&] { return words().find("Tell me a story.") != std::string::npos; }));
+  REQUIRE(words().find("Tell me a secret.") != std::string::npos);
+  const std::string path = "/v1/responses/" + response["id"].get<std::string>();
+  REQUIRE(http_send(server.port(), "DELETE", path).status == 200);
+  CHECK(words().find("Tell me a secret.") == std::string::npos);
+  CHECK(words().find("Tell me a story.") != std::string::npos);
 }

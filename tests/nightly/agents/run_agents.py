@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Agents whose answers are the server's own: four at once call tools in twelve turns, and nearly all of their history is
-found in each next turn, beside requests for titles. As chats, sent with their history each time, the server undisturbed;
-as responses that go on from the one before, across kill -9 of the server, whose memory of chats is not on the disk."""
+found in each next turn, beside requests for titles. As chats, sent with their history each time, the server undisturbed
+and across kill -9; as responses that go on from the one before, across kill -9."""
 import argparse
 import concurrent.futures
 import contextlib
@@ -135,7 +135,7 @@ def agents(check, settings, kind, num_kills, tool_seconds):
     with contextlib.ExitStack() as stack:
         place = stack.enter_context(tempfile.TemporaryDirectory())
         server = stack.enter_context(start_troupe(settings.troupe, settings.model, pathlib.Path(place, "state"),
-                                                  settings.results / f"server-{name}.txt", ["--cache-measure=false"]))
+                                                  settings.results / f"server-{name}-{num_kills}.txt", ["--cache-measure=false"]))
         gate = Gate(server, num_kills, REQUESTS_A_KILL)
         with concurrent.futures.ThreadPoolExecutor(NUM_AGENTS) as pool:
             running = [pool.submit(work, server, gate, kind(TASKS[number]), number, tool_seconds)
@@ -155,6 +155,7 @@ def main():
     settings = parser.parse_args()
     check = Checks()
     agents(check, settings, Chat, 0, 0)
+    agents(check, settings, Chat, NUM_KILLS, TOOL_SECONDS)
     agents(check, settings, Response, NUM_KILLS, TOOL_SECONDS)
     return 0 if check.is_good else 1
 

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps the memory of turns in the file of turns, so that chats are token-exact across a
+// kill: the constructor restores what an earlier process remembered, write() brings the
+// file up to what the memory has become. A disk that fails costs later processes the
+// turns of this one, and nothing else.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "actors/engine.hpp"
+#include "store/state_directory.hpp"
+#include "store/turn_file.hpp"
+#include "text/history/turn_memory.hpp"
+
+namespace troupe {
+
+// One thread at a time.
+class TurnKeeping {
+ public:
+  // models: a part that has tokens of none of them is forgotten. keep: parts that nothing has
+  // continued for so long go; 0: they stay. Throws std::runtime_error if the file can't be used.
+  TurnKeeping(std::shared_ptr<const StateDirectory> directory, std::shared_ptr<TurnMemory> memory,
+              std::span<const EngineModel> models, std::chrono::seconds keep);
+
+  // Writes what has changed since the last call. Forgotten parts are overwritten when this returns.
+  void write();
+
+ private:
+  void restore(std::span<const EngineModel> models);
+  void forget_old(std::int64_t now);
+  void write_changes(std::int64_t now);
+
+  std::shared_ptr<const StateDirectory> directory_;
+  std::shared_ptr<TurnMemory> memory_;
+  std::chrono::seconds keep_;
+  TurnFile file_;
+  std::int64_t last_look_ = 0;  // for old ones, Unix seconds
+  bool has_failed_ = false;     // the last attempt
+};
+
+// Null where turns are not kept: without a directory, without a disk tier whose pages they
+// would find, or where the file can't be used, which is logged.
+std::shared_ptr<TurnKeeping> keep_turns(const EngineOptions& options,
+                                        const std::shared_ptr<TurnMemory>& memory,
+                                        std::span<const EngineModel> models);
+
+}  // namespace troupe
