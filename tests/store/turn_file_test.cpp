@@ -3,12 +3,14 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <filesystem>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "telemetry/log.hpp"
 #include "tests/support/file_text.hpp"
 #include "tests/support/temporary_directory.hpp"
 
@@ -33,6 +35,7 @@ StoredTurn turn(std::uint64_t number, std::uint64_t before = 0, const std::strin
 }
 
 std::vector<StoredTurn> stored_in(const TemporaryDirectory& root) {
+  configure_logging(LogLevel::kOff, LogFormat::kText);
   const StateDirectory directory(root.path());
   return TurnFile(directory).take_stored();
 }

@@ -133,11 +133,6 @@ void TurnMemory::tell_changes() {
   tells_changes_ = true;
 }
 
-bool TurnMemory::tells_changes() const {
-  const std::lock_guard lock(mutex_);
-  return tells_changes_;
-}
-
 std::vector<TurnChange> TurnMemory::take_changes() {
   const std::lock_guard lock(mutex_);
   return std::exchange(changes_, {});

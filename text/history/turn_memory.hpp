@@ -90,7 +90,6 @@ class TurnMemory {
 
   // From now on changes are kept until they are taken.
   void tell_changes();
-  bool tells_changes() const;
   // Changes since the last call, in their order.
   std::vector<TurnChange> take_changes();
   // Remembers parts of an earlier process, each listed behind the one that it continues. The

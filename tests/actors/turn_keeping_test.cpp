@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actors/turn_keeping.hpp"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "store/turn_file.hpp"
+#include "telemetry/log.hpp"
+#include "tests/actors/byte_model.hpp"
+#include "tests/support/temporary_directory.hpp"
+
+namespace troupe {
+namespace {
+
+using test::TemporaryDirectory;
+
+std::vector<EngineModel> models(std::uint64_t vocabulary) {
+  EngineModel model{.served = byte_model(), .make_device = {}};
+  model.served.vocabulary = vocabulary;
+  return {model};
+}
+
+RememberedText part(std::uint64_t key, std::vector<TokenId> tokens) {
+  return {.key = key,
+          .text = "a question",
+          .answer = "an answer",
+          .tokens = std::move(tokens),
+          .scope = turn_scope(7, "salt")};
+}
+
+// A process that keeps its turns in the directory.
+struct Process {
+  explicit Process(const TemporaryDirectory& root, std::uint64_t vocabulary = 7,
+                   std::chrono::seconds keep = std::chrono::hours(1)) {
+    configure_logging(LogLevel::kOff, LogFormat::kText);
+    keeping = std::make_unique<TurnKeeping>(std::make_shared<const StateDirectory>(root.path()), memory,
+                                            models(vocabulary), keep);
+  }
+
+  void remember(RememberedText content) {
+    std::vector<RememberedText> parts;
+    parts.push_back(std::move(content));
+    memory->remember("ada", nullptr, std::move(parts));
+    keeping->write();
+  }
+  bool remembers(std::uint64_t key) const {
+    return memory->find("ada", std::vector<std::uint64_t>{key}) != nullptr;
+  }
+
+  std::shared_ptr<TurnMemory> memory = std::make_shared<TurnMemory>(TurnMemoryLimits{});
+  std::unique_ptr<TurnKeeping> keeping;
+};
+
+}  // namespace
+
+TEST_CASE("turn keeping: a later process remembers the turns of an earlier one") {
+  const TemporaryDirectory root;
+  Process(root).remember(part(1, {'a', 'b'}));
+  const Process later(root);
+  REQUIRE(later.remembers(1));
+  const auto found = later.memory->find("ada", std::vector<std::uint64_t>{1});
+  CHECK(found->has_same_content(part(1, {'a', 'b'})));
+}
+
+TEST_CASE("turn keeping: tokens of another vocabulary, or of none, are forgotten for good") {
+  const TemporaryDirectory root;
+  Process(root).remember(part(1, {'a'}));
+  CHECK_FALSE(Process(root, 8).remembers(1));
+  CHECK_FALSE(Process(root, 7).remembers(1));
+  Process(root).remember(part(2, {'a', static_cast<TokenId>(ByteTokenizer::kVocabularySize)}));
+  CHECK_FALSE(Process(root).remembers(2));
+  Process(root).remember(part(3, {-1}));
+  CHECK_FALSE(Process(root).remembers(3));
+}
+
+TEST_CASE("turn keeping: turns that nothing has continued for too long go") {
+  const TemporaryDirectory root;
+  {
+    const StateDirectory directory(root.path());
+    TurnFile file(directory);
+    const std::int64_t long_ago = 1000;  // Unix seconds
+    REQUIRE(file.add({.number = 1, .written = long_ago, .tenant = "ada", .scope = "7:", .key = 1}));
+  }
+  CHECK(Process(root, 7, std::chrono::seconds(0)).remembers(1));  // they stay
+  CHECK_FALSE(Process(root, 7, std::chrono::hours(1)).remembers(1));
+  CHECK_FALSE(Process(root, 7, std::chrono::seconds(0)).remembers(1));
+}
+
+}  // namespace troupe
