@@ -102,9 +102,9 @@ const std::vector<CuedAnswer> kCalls = {
       {"[CALLS]", true},
       {"[{\"name\": \"clock\", \"arguments\": {\"zone\": \"Europe/Rome\", \"n\": 1}}]"}}}};
 
-// Pages on the disk are read, however little their tokens cost.
+// Pages on the disk are read, however little their tokens cost; each server of the test has the same model.
 std::vector<std::string> kept_in(const troupe::TemporaryDirectory& store) {
-  return {"--store-directory", store.path().string(), "--cache-measure=false"};
+  return {"--store-directory", store.path().string(), "--cache-measure=false", "--model-name", "scripted"};
 }
 
 std::size_t cached_tokens(const json& response) {
