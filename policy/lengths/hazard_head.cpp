@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "policy/lengths/length_bins.hpp"
 
@@ -46,25 +47,40 @@ void HazardHead::learn(std::span<const float> features, const Answer& answer) {
 }
 
 void HazardHead::step_again() {
-  for (std::uint64_t i = 0; i < std::min(kSteppedAgain, kept_.size()); ++i) {
+  const std::size_t num_kept = ended_.size() + running_.size();
+  for (std::uint64_t i = 0; i < std::min(kSteppedAgain, num_kept); ++i) {
     const std::uint64_t place = (num_learnt_ * kSteppedAgain + i) * kGolden >> 32U;
-    const Kept& again = kept_[place % kept_.size()];
+    const Kept& again = kept_at(place % num_kept);
     step(again.features, again.length);
   }
 }
 
-// An answer that was told of while it ran keeps its place.
+const HazardHead::Kept& HazardHead::kept_at(std::size_t place) const {
+  return place < ended_.size() ? ended_[place] : running_[place - ended_.size()];
+}
+
+// One that is told of again keeps its place while it runs.
 void HazardHead::keep(std::span<const float> features, const Answer& answer) {
-  if (answer.told > 0) {
-    const auto found =
-        std::find_if(kept_.begin(), kept_.end(), [&](const Kept& kept) { return kept.id == answer.id; });
-    if (found != kept_.end()) {
-      found->length = answer.length;
-      return;
-    }
+  const auto found = answer.told == 0 ? running_.end()
+                                      : std::find_if(running_.begin(), running_.end(),
+                                                     [&](const Kept& kept) { return kept.id == answer.id; });
+  if (answer.runs && found != running_.end()) {
+    found->length = answer.length;
+    return;
   }
-  if (kept_.size() == kKeptAnswers) kept_.pop_front();
-  kept_.push_back({.id = answer.id, .features = {features.begin(), features.end()}, .length = answer.length});
+  if (found != running_.end()) running_.erase(found);
+  Kept kept{.id = answer.id, .features = {features.begin(), features.end()}, .length = answer.length};
+  if (answer.runs) {
+    put(running_, kKeptRunning, std::move(kept));
+  } else {
+    put(ended_, kKeptAnswers, std::move(kept));
+  }
+}
+
+// In place of the oldest, if there are so many.
+void HazardHead::put(std::deque<Kept>& among, std::size_t most, Kept kept) {
+  if (among.size() == most) among.pop_front();
+  among.push_back(std::move(kept));
 }
 
 void HazardHead::step(std::span<const float> features, SeenLength length, std::size_t first_bin) {
@@ -79,7 +95,7 @@ void HazardHead::step_bin(std::size_t bin, std::span<const float> features, floa
   float* steps = steps_.data() + bin * num_features_;
   for (std::size_t i = 0; i < num_features_; ++i) {
     const float gradient = error * features[i];
-    steps[i] = kFading * steps[i] + gradient * gradient;
+    steps[i] = std::min(kFading * steps[i] + gradient * gradient, kMostMemory);
     const float change = kStep * gradient / std::sqrt(steps[i] + 1e-6F);
     weights[i] =
         std::clamp(weights[i] - std::clamp(change, -kMostStep, kMostStep), -kMostWeight, kMostWeight);
@@ -97,7 +113,7 @@ bool HazardHead::restore(std::uint64_t num_learnt, std::span<const float> number
   const auto weights = numbers.first(weights_.size()), steps = numbers.subspan(weights_.size());
   if (std::any_of(weights.begin(), weights.end(), [](float w) { return !(std::abs(w) <= kMostWeight); }))
     return false;
-  if (std::any_of(steps.begin(), steps.end(), [](float s) { return !(s >= 0) || !std::isfinite(s); }))
+  if (std::any_of(steps.begin(), steps.end(), [](float s) { return !(s >= 0 && s <= kMostMemory); }))
     return false;
   num_learnt_ = num_learnt;
   std::copy(weights.begin(), weights.end(), weights_.begin());

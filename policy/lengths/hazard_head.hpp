@@ -23,12 +23,14 @@ namespace troupe {
 
 class HazardHead {
  public:
-  static constexpr std::size_t kKeptAnswers = 512;  // to be stepped again
+  static constexpr std::size_t kKeptAnswers = 512;  // that have ended, to be stepped again
+  static constexpr std::size_t kKeptRunning = 128;  // so, too, of those that run: beside them, not in place
   static constexpr std::size_t kSteppedAgain = 8;   // with each answer
   static constexpr float kStep = 0.5F;
   static constexpr float kMostStep = 0.5F;     // of a weight
   static constexpr float kMostWeight = 20.0F;  // so, too
   static constexpr float kFading = 0.999F;     // of the memory of steps
+  static constexpr float kMostMemory = 1e5F;   // of it: of features of at most 10 it is never more
 
   explicit HazardHead(std::size_t num_features);
 
@@ -62,13 +64,15 @@ class HazardHead {
   float hazard(std::size_t bin, std::span<const float> features) const;
   void step(std::span<const float> features, SeenLength length, std::size_t first_bin = 0);
   void step_again();
+  const Kept& kept_at(std::size_t place) const;
   void keep(std::span<const float> features, const Answer& answer);
+  static void put(std::deque<Kept>& among, std::size_t most, Kept kept);
   void step_bin(std::size_t bin, std::span<const float> features, float wanted);
 
   std::size_t num_features_;
   std::vector<float> weights_;  // [kNumLengthBins, num_features]
   std::vector<float> steps_;    // so, too: of squared gradients
-  std::deque<Kept> kept_;
+  std::deque<Kept> ended_, running_;
   std::uint64_t num_learnt_ = 0;
 };
 

@@ -87,6 +87,21 @@ TEST_CASE(
     CHECK(running.quantile(features, rank) >= at_end.quantile(features, rank));
 }
 
+TEST_CASE(
+    "hazard head: reports of a crowd that runs leave the answers that ended among those stepped again") {
+  const std::vector<float> ended_kind = {1, 0.2F}, running_kind = {1, -0.2F};  // much alike
+  HazardHead head(2);
+  for (std::uint64_t id = 1; id <= 400; ++id)
+    head.learn(ended_kind, {.id = id, .length = {.num_tokens = 10}});
+  for (std::uint64_t id = 1001; id <= 1600; ++id)
+    head.learn(running_kind, {.id = id, .length = {.num_tokens = 64, .is_whole = false}, .runs = true});
+  // What both kinds have in common is now learnt of the others alone, unless the first are stepped again.
+  for (std::uint64_t id = 1001; id <= 1150; ++id)
+    head.learn(running_kind, {.id = id, .length = {.num_tokens = 300}, .told = 64});
+  CHECK(head.quantile(ended_kind, 0.9) <= 12);
+  CHECK(head.quantile(running_kind, 0.5) > 200);
+}
+
 TEST_CASE("hazard head: it follows when lengths change") {
   HazardHead head(2);
   for (int i = 0; i < 1000; ++i) head.learn(kind(true), ended(40));
