@@ -75,10 +75,13 @@ JudgedLooks RunningHead::learn(std::uint64_t answer, const AnswerLooks& looks, S
         look.rest.reserved > 0 ? fits(look.rest.reserved, behind(look, length)) : std::nullopt;
     if (!has_fitted) continue;
     learnt_.calibration.learn(look.rest, *has_fitted);
+    const auto loss = pinball_loss(quantile_, look.at + look.rest.reserved, length);
+    const auto standing_loss = pinball_loss(quantile_, look.standing, length);
+    if (!loss || !standing_loss) continue;  // one alone would count against one side only
     judged.num += 1;
     judged.num_fitted += *has_fitted ? 1 : 0;
-    judged.loss += pinball_loss(quantile_, look.at + look.rest.reserved, length).value_or(0);
-    judged.standing_loss += pinball_loss(quantile_, look.standing, length).value_or(0);
+    judged.loss += *loss;
+    judged.standing_loss += *standing_loss;
   }
   return judged;
 }
