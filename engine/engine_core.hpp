@@ -260,6 +260,7 @@ class EngineCore {
   void ask_with_state(const Sequence& sequence, std::span<const float> state,
                       std::optional<std::size_t>& place);
   bool refine(Sequence& sequence, const LengthForecast::Answer& answer);
+  std::uint32_t refined_reservation(const Sequence& sequence, const LengthForecast::Answer& answer) const;
   std::uint64_t work_of(const Sequence& sequence) const;
   bool is_forecast_awaited(const Sequence& sequence) const;
   std::uint32_t expected_answer(const Sequence& sequence, std::uint32_t scenario) const;
@@ -267,6 +268,7 @@ class EngineCore {
   std::vector<Commitment> commitments_of(const Worker& worker, std::uint32_t scenario) const;
   Room room_of(const Worker& worker) const;
   bool has_room(const Room& room, const Worker& worker, const Sequence& newcomer) const;
+  bool all_fit(const Worker& worker) const;
   void limit_look_ahead(PageDemand& demand) const;
   void settle_overrun(SequenceIndex index);
   void learn_length(const Sequence& sequence);

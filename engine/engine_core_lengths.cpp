@@ -85,28 +85,40 @@ void EngineCore::ask_with_state(const Sequence& sequence, std::span<const float>
   std::get<ForecastLength>((*out_)[*place]).questions.push_back(std::move(question));
 }
 
-// At the end of its prefill memory that is set aside only grows: others have joined beside it, and the order
-// is past. A running answer's shrinks, too, for those that wait.
+// Growth that does not fit is not reserved: its end would be reported too late for it to give way in time.
 bool EngineCore::refine(Sequence& sequence, const LengthForecast::Answer& answer) {
   if (options_.serving.reservation != ReservationPolicy::kPredicted) return false;
-  const std::uint32_t page_size = pages_.page_size(), before = sequence.length.reserved;
-  std::uint32_t reserved = answer.reserved_tokens;
-  if (answer.num_generated == 0) {
-    if (reserved <= std::max(before, sequence.num_generated())) return false;
-  } else {
-    // Its end is not near before what the next look says has come.
-    reserved = std::max(reserved, sequence.num_generated() + page_size + 2 * kTokensBetweenLooks);
-    reserved = std::min(reserved, sequence.length.max_tokens);
-    const bool is_little = reserved <= before && before - reserved < std::max(page_size, before / 8);
-    if (is_little) return false;
+  const std::uint32_t reserved = refined_reservation(sequence, answer);
+  if (reserved == sequence.length.reserved) return false;
+  const ForeseenLength before = sequence.length;
+  sequence.reserve(reserved, pages_.page_size());
+  const bool grows = reserved > before.reserved;
+  const bool runs = sequence.phase == Sequence::Phase::kRunning;  // else room is asked for when it joins
+  if (grows && runs && !all_fit(workers_[sequence.worker])) {
+    sequence.length = before;
+    sequence.heed_length();
+    return false;
   }
-  sequence.reserve(reserved, page_size);
-  emit(sequence.id,
-       ReservationChanged{.cause = sequence.length.reserved < before ? ReservationChanged::Cause::kShrunk
-                                                                     : ReservationChanged::Cause::kRefined,
-                          .num_tokens = sequence.length.reserved,
-                          .time = now_});
+  emit(sequence.id, ReservationChanged{.cause = grows ? ReservationChanged::Cause::kRefined
+                                                      : ReservationChanged::Cause::kShrunk,
+                                       .num_tokens = reserved,
+                                       .time = now_});
   return true;
+}
+
+// At the end of its prefill memory that is set aside only grows: others have joined beside it, and the order
+// is past. A running answer's shrinks, too, for those that wait.
+std::uint32_t EngineCore::refined_reservation(const Sequence& sequence,
+                                              const LengthForecast::Answer& answer) const {
+  const std::uint32_t standing = sequence.length.reserved, num_generated = sequence.num_generated();
+  const std::uint32_t wanted = std::min(answer.reserved_tokens, sequence.length.max_tokens);
+  if (answer.num_generated == 0) return wanted > num_generated ? std::max(standing, wanted) : standing;
+  const std::uint32_t page_size = pages_.page_size();
+  return reservation_after_look({.standing = standing,
+                                 .wanted = wanted,
+                                 .least = num_generated + page_size + 2 * kTokensBetweenLooks,
+                                 .max_tokens = sequence.length.max_tokens,
+                                 .page_size = page_size});
 }
 
 // Of those that wait, as more answers have ended since.
@@ -207,6 +219,14 @@ bool EngineCore::has_room(const Room& room, const Worker& worker, const Sequence
   });
 }
 
+// So, too, for all that run; one alone may have all.
+bool EngineCore::all_fit(const Worker& worker) const {
+  if (worker.running.size() == 1) return true;
+  const Room room = room_of(worker);
+  return std::all_of(room.scenarios.begin(), room.scenarios.end(),
+                     [&](const Commitments& running) { return running.peak() <= room.num_pages; });
+}
+
 // No pages ahead of need: until then they are others', and admission counts on that.
 void EngineCore::limit_look_ahead(PageDemand& demand) const {
   if (options_.serving.reservation == ReservationPolicy::kOnDemand) return;
@@ -223,12 +243,7 @@ void EngineCore::settle_overrun(SequenceIndex index) {
                         .max_tokens = length.max_tokens,
                         .has_given_way = length.has_given_way};
   sequence.reserve(doubled_reservation(overrun), pages_.page_size());
-  const Worker& worker = workers_[sequence.worker];
-  const Room room = room_of(worker);
-  const bool is_alone = worker.running.size() == 1;
-  const bool fits = is_alone || std::all_of(room.scenarios.begin(), room.scenarios.end(),
-                                            [&](const auto& all) { return all.peak() <= room.num_pages; });
-  const auto answer = answer_overrun(overrun, fits);
+  const auto answer = answer_overrun(overrun, all_fit(workers_[sequence.worker]));
   const bool gives_way = answer == OverrunAnswer::kGiveWay;
   emit(sequence.id, ReservationChanged{.cause = gives_way ? ReservationChanged::Cause::kGaveWay
                                                           : ReservationChanged::Cause::kGrown,

@@ -15,6 +15,14 @@ OverrunAnswer answer_overrun(const Overrun& overrun, bool fits_doubled) {
   return fits_doubled || overrun.has_given_way ? OverrunAnswer::kGrow : OverrunAnswer::kGiveWay;
 }
 
+std::uint32_t reservation_after_look(const LookedAt& look) {
+  const std::uint32_t least = std::min(look.least, look.max_tokens);
+  const std::uint32_t wanted = std::clamp(look.wanted, least, look.max_tokens);
+  if (look.standing < least) return wanted;
+  const std::uint32_t distance = wanted > look.standing ? wanted - look.standing : look.standing - wanted;
+  return distance < std::max(look.page_size, look.standing / 8) ? look.standing : wanted;
+}
+
 // Multiples of the golden ratio: any few that follow each other lie apart.
 double spread_rank(std::uint64_t arrival, std::uint32_t scenario) {
   constexpr double kGolden = 0.6180339887498949;

@@ -53,6 +53,22 @@ std::uint32_t doubled_reservation(const Overrun& overrun);
 // otherwise: from then on only a lack of pages stops it (policy/admitting/preemption.hpp).
 OverrunAnswer answer_overrun(const Overrun& overrun, bool fits_doubled);
 
+// A guess at the length of an answer that runs, in tokens.
+struct LookedAt {
+  std::uint32_t standing = 0;    // reserved so far
+  std::uint32_t wanted = 0;      // as the look says
+  std::uint32_t least = 0;       // with less it is reported before the next look can say more
+  std::uint32_t max_tokens = 0;  // of the answer
+  std::uint32_t page_size = 0;
+};
+
+// The reservation after a look. The guess is a quantile, which weighs too little against too much: it is
+// reserved, and no more. Within a page, or an eighth of what stands, the reservation stays, upwards as
+// downwards: another look comes before either costs anything, while a reservation that followed each guess
+// up and not down would be the largest of its noisy guesses. One that ends before the next look is another
+// matter: there too little costs twice as much memory, or the pages, and it grows to `least` at once.
+std::uint32_t reservation_after_look(const LookedAt& look);
+
 // Which of the waiting ranks of a history is a sequence's, in [0, 1): the sequences'
 // ranks are spread evenly whatever their number. scenario: another spread.
 double spread_rank(std::uint64_t arrival, std::uint32_t scenario);

@@ -2,10 +2,13 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <deque>
+#include <functional>
 #include <memory>
 #include <random>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tests/engine/core_world.hpp"
 
@@ -328,8 +331,9 @@ TEST_CASE("reservations: a running answer's shrinks and grows with the looks at 
   world.look(id, 120, 32);
   CHECK(num_caused(world, id, Cause::kRefined) == 1);
   CHECK(world.answer(id).reserved.back().num_tokens == 120);
-  world.look(id, 118, 32);  // less than a page, and than an eighth
+  for (const std::uint32_t near : {118U, 122U, 108U, 131U}) world.look(id, near, 32);  // within an eighth
   CHECK(num_caused(world, id, Cause::kShrunk) == 1);
+  CHECK(num_caused(world, id, Cause::kRefined) == 1);
   world.look(id, 1, 32);  // until the next look it does not near its end
   const auto least = world.answer(id).reserved.back().num_tokens;
   // It is reported a page before its end.
@@ -340,6 +344,27 @@ TEST_CASE("reservations: a running answer's shrinks and grows with the looks at 
   CHECK(world.answer(newcomer).tokens == counting(100, 200));
   CHECK(num_caused(world, id, Cause::kGaveWay) <= 1);
   world.look(id, 9, 64);  // it has ended
+}
+
+TEST_CASE(
+    "reservations: a look that wants more than fits changes nothing, and the reservation's end decides") {
+  CoreWorld world = handing_world(ReservationPolicy::kPredicted, AdmissionOrder::kArrival, 64);
+  const auto grower = world.admit(counting(1, 5), 200), other = world.admit(counting(50, 5), 200);
+  world.forecast(grower, 100);
+  world.forecast(other, 140);
+  run_to(world, grower, 33);
+  REQUIRE(runs(world, other));
+  world.look(grower, 190, 32);  // beside 140 of the other
+  CHECK(num_caused(world, grower, Cause::kRefined) == 0);
+  CHECK(world.answer(grower).reserved.back().num_tokens == 100);
+  while (num_caused(world, grower, Cause::kGaveWay) == 0 && !world.in_flight(0).empty())
+    world.finish_batch(0);
+  CHECK(num_caused(world, grower, Cause::kGaveWay) == 1);
+  CHECK(world.answer(grower).tokens.size() <= 100);
+  world.look(grower, 150, 96);  // it waits: what it wants is asked for when it joins
+  CHECK(num_caused(world, grower, Cause::kShrunk) == 1);  // of the doubled ones
+  world.finish_all();
+  for (const auto id : {grower, other}) CHECK(world.answer(id).tokens == counting(100, 200));
 }
 
 TEST_CASE("reservations: with an answer's end the predictor hears how far others have come") {
@@ -419,33 +444,66 @@ TEST_CASE("reservations: a prompt that is only scored has no answer to learn fro
   CHECK(world.learnt.empty());
 }
 
-// Answers by policy, of the same traffic on few pages.
-std::vector<std::vector<std::int32_t>> answers_under(ReservationPolicy policy, AdmissionOrder order,
-                                                     std::uint64_t seed) {
-  CoreWorld world = handing_world(policy, order);
-  std::mt19937_64 random(seed), foretold(seed);
-  std::vector<SequenceId> all;
+// Answers to the predictor's questions, `delay` rounds late.
+struct Guesser {
+  std::function<std::uint32_t()> guess;
+  std::size_t delay = 0;
   std::size_t num_answered = 0;
+  std::deque<std::size_t> asked_by_round = {};
+
+  void answer(CoreWorld& world) {
+    asked_by_round.push_back(world.asked.size());
+    if (asked_by_round.size() <= delay) return;
+    for (; num_answered < asked_by_round.front(); ++num_answered) {
+      const auto question = world.asked[num_answered];
+      const std::uint32_t length = guess();
+      if (!question.state) {
+        world.forecast(question.sequence, length);
+      } else if (question.num_generated == 0) {
+        world.refine(question.sequence, length);
+      } else {
+        world.look(question.sequence, length, question.num_generated);
+      }
+    }
+    asked_by_round.pop_front();
+  }
+};
+
+struct Played {
+  std::vector<std::vector<std::int32_t>> answers;
+  std::size_t most_given_way = 0;  // times, of a sequence
+};
+
+// The same traffic on few pages.
+Played play(CoreWorld world, Guesser guesser, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<SequenceId> all;
   for (int i = 0; i < 12; ++i) {
     const auto num_prompt = 3 + random() % 8;
     const auto max_tokens = static_cast<std::uint32_t>(8 + random() % 30);
     const auto answer_tokens = static_cast<std::uint32_t>(1 + random() % max_tokens);
     all.push_back(world.admit_known(counting(1 + 20 * (i % 5), num_prompt), max_tokens, answer_tokens));
-    for (; num_answered < world.asked.size(); ++num_answered) {
-      const auto question = world.asked[num_answered];
-      const auto guess = static_cast<std::uint32_t>(1 + foretold() % 40);
-      if (!question.state) world.forecast(question.sequence, guess);
-      if (question.state && question.num_generated == 0) world.refine(question.sequence, guess);
-      if (question.num_generated > 0) world.look(question.sequence, guess, question.num_generated);
-    }
+    guesser.answer(world);
     for (int batch = 0; batch < 6 && !world.in_flight(0).empty(); ++batch) world.finish_batch(0);
   }
-  world.finish_all();
-  std::vector<std::vector<std::int32_t>> answers;
-  for (const auto id : all) answers.push_back(world.answer(id).tokens);
+  while (!world.in_flight(0).empty()) {
+    guesser.answer(world);
+    world.finish_batch(0);
+  }
+  Played played;
+  for (const auto id : all) {
+    played.answers.push_back(world.answer(id).tokens);
+    played.most_given_way = std::max(played.most_given_way, num_caused(world, id, Cause::kGaveWay));
+  }
   CHECK(world.core().pages().counts().running == 0);
   CHECK(world.core().num_sequences() == 0);
-  return answers;
+  return played;
+}
+
+Played play_with_chance(ReservationPolicy policy, AdmissionOrder order, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  return play(handing_world(policy, order),
+              {.guess = [&] { return static_cast<std::uint32_t>(1 + random() % 40); }}, seed);
 }
 
 TEST_CASE("reservations: answers are the same under every policy and order") {
@@ -453,9 +511,27 @@ TEST_CASE("reservations: answers are the same under every policy and order") {
   using enum AdmissionOrder;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     CAPTURE(seed);
-    const auto expected = answers_under(kOnDemand, kArrival, seed);
+    const auto expected = play_with_chance(kOnDemand, kArrival, seed).answers;
     for (const auto policy : {kOnDemand, kMax, kHistory, kPredicted, kOracle})
       for (const auto order : {kArrival, kLongestFirst, kShortestFirst})
-        CHECK(answers_under(policy, order, seed) == expected);
+        CHECK(play_with_chance(policy, order, seed).answers == expected);
+  }
+}
+
+TEST_CASE("reservations: with a predictor that is slow, or wrong by design, answers are the same") {
+  const auto always = [](std::uint32_t length) { return [length] { return length; }; };
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    CAPTURE(seed);
+    const auto expected =
+        play_with_chance(ReservationPolicy::kOnDemand, AdmissionOrder::kArrival, seed).answers;
+    for (const std::uint32_t length : {1U, 10U, 4'000'000'000U})
+      for (const std::size_t delay : {0U, 1U, 9U, 1000U}) {  // the last one: no answer comes
+        CAPTURE(length);
+        CAPTURE(delay);
+        const Played played = play(handing_world(ReservationPolicy::kPredicted),
+                                   {.guess = always(length), .delay = delay}, seed);
+        CHECK(played.answers == expected);
+        CHECK(played.most_given_way <= 1);
+      }
   }
 }
