@@ -21,22 +21,25 @@ void CensoredLengths::add(SeenLength length) {
   sorted_.insert(std::upper_bound(sorted_.begin(), sorted_.end(), length, is_shorter), length);
 }
 
-void CensoredLengths::run(std::uint32_t before, std::uint32_t now) {
-  if (before > 0) {
-    const auto found = std::lower_bound(running_.begin(), running_.end(), before);
-    if (found != running_.end() && *found == before) running_.erase(found);
+void CensoredLengths::run(std::uint64_t answer, std::uint32_t num_tokens) {
+  const auto before = running_.find(answer);
+  if (before != running_.end()) {
+    sorted_running_.erase(std::lower_bound(sorted_running_.begin(), sorted_running_.end(), before->second));
+    running_.erase(before);
   }
-  if (now > 0 && running_.size() < kMostRunning)
-    running_.insert(std::upper_bound(running_.begin(), running_.end(), now), now);
+  if (num_tokens == 0) return;
+  running_.emplace(answer, num_tokens);
+  sorted_running_.insert(std::upper_bound(sorted_running_.begin(), sorted_running_.end(), num_tokens),
+                         num_tokens);
 }
 
 std::uint32_t CensoredLengths::quantile(double rank) const {
   constexpr double kRounding = 1e-9;
   double longer = 1;  // the share of answers beyond
-  auto num_left = static_cast<double>(sorted_.size() + running_.size());
-  auto running = running_.begin();
+  auto num_left = static_cast<double>(sorted_.size() + sorted_running_.size());
+  auto running = sorted_running_.begin();
   for (const SeenLength& length : sorted_) {
-    for (; running != running_.end() && *running < length.num_tokens; ++running) num_left -= 1;
+    for (; running != sorted_running_.end() && *running < length.num_tokens; ++running) num_left -= 1;
     if (length.is_whole) longer *= 1 - 1 / num_left;
     num_left -= 1;
     if (length.is_whole && 1 - longer >= rank - kRounding) return length.num_tokens;

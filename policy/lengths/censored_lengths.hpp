@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <deque>
 #include <limits>
+#include <unordered_map>
 #include <vector>
 
 namespace troupe {
@@ -22,14 +23,12 @@ struct SeenLength {
 class CensoredLengths {
  public:
   static constexpr std::size_t kMostLengths = 128;
-  static constexpr std::size_t kMostRunning = 1024;  // beyond, more of them change nothing
   static constexpr std::uint32_t kBeyond = std::numeric_limits<std::uint32_t>::max();
 
   void add(SeenLength length);
 
-  // An answer that runs has `now` tokens, and had `before` when this was said last; 0: this is the first
-  // time, or it runs no more.
-  void run(std::uint32_t before, std::uint32_t now);
+  // An answer that runs has so many tokens; 0: it runs no more. Each counts once, with what was said last.
+  void run(std::uint64_t answer, std::uint32_t num_tokens);
 
   // The least length that a share `rank` of answers does not exceed, in (0, 1);
   // kBeyond if too many were cut off to tell, or nothing is known.
@@ -40,8 +39,9 @@ class CensoredLengths {
 
  private:
   std::deque<SeenLength> newest_;
-  std::vector<SeenLength> sorted_;      // of equal lengths the whole ones first: the others are longer
-  std::vector<std::uint32_t> running_;  // sorted
+  std::vector<SeenLength> sorted_;  // of equal lengths the whole ones first: the others are longer
+  std::unordered_map<std::uint64_t, std::uint32_t> running_;  // tokens by answer
+  std::vector<std::uint32_t> sorted_running_;                 // so, too, and sorted
 };
 
 }  // namespace troupe

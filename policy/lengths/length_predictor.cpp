@@ -57,7 +57,7 @@ LengthGuess LengthPredictor::foresee(std::uint64_t answer, const LengthQuestion&
   awaited.likely = used.likely;
   const LengthGuess result{.reserved = awaited.at_arrival.reserved, .likely = awaited.likely};
   const auto before = awaited_.find(answer);
-  if (before != awaited_.end()) run_on(before->second, 0);
+  if (before != awaited_.end()) run_on(answer, before->second, 0);
   if (awaited_.size() < kMostAwaited) awaited_.insert_or_assign(answer, std::move(awaited));
   return result;
 }
@@ -117,16 +117,16 @@ void LengthPredictor::note_running(std::uint64_t answer, std::uint32_t num_gener
                                                  .told = awaited.num_running,
                                                  .runs = true});
   running_.learn_running(answer, awaited.looks, num_generated);
-  run_on(awaited, num_generated);
+  run_on(answer, awaited, num_generated);
 }
 
 // 0: no longer.
-void LengthPredictor::run_on(Awaited& awaited, std::uint32_t num_tokens) {
+void LengthPredictor::run_on(std::uint64_t answer, Awaited& awaited, std::uint32_t num_tokens) {
   for (const std::uint64_t key : awaited.keys) {
     if (num_tokens > 0) {
-      known_of(key).lengths.run(awaited.num_running, num_tokens);
+      known_of(key).lengths.run(answer, num_tokens);
     } else if (const auto found = known_.find(key); found != known_.end()) {
-      found->second.lengths.run(awaited.num_running, 0);
+      found->second.lengths.run(answer, 0);
     }
   }
   awaited.num_running = num_tokens;
@@ -138,7 +138,7 @@ void LengthPredictor::learn(std::uint64_t answer, SeenLength length) {
   Awaited awaited = std::move(found->second);
   awaited_.erase(found);
   const std::uint32_t told = awaited.num_running;
-  run_on(awaited, 0);
+  run_on(answer, awaited, 0);
   if (length.num_tokens == 0 && !length.is_whole) return;  // it never began
   num_learnt_ += 1;
   judge(answer, awaited, length);

@@ -117,7 +117,7 @@ class LengthPredictor {
 
   Stage best_of(std::size_t num_stages) const;
   void judge(std::uint64_t answer, const Awaited& awaited, SeenLength length);
-  void run_on(Awaited& awaited, std::uint32_t num_tokens);
+  void run_on(std::uint64_t answer, Awaited& awaited, std::uint32_t num_tokens);
   Known& known_of(std::uint64_t key);
   bool take_line(std::span<const std::string_view> words);
   bool take_judged(std::span<const std::string_view> words);

@@ -38,17 +38,32 @@ TEST_CASE("censored lengths: what no whole answer reached is beyond all that is 
 TEST_CASE("censored lengths: those that run count for what is beyond what they have") {
   auto lengths = lengths_of({{10}, {10}, {30}});
   CHECK(lengths.quantile(0.6) == 10);
-  for (int i = 0; i < 3; ++i) lengths.run(0, 20);
+  for (std::uint64_t answer = 1; answer <= 3; ++answer) lengths.run(answer, 20);
   CHECK(lengths.quantile(0.3) == 10);
   CHECK(lengths.quantile(0.6) == 30);  // a third is at most 10; of those beyond 20 one is known, of 30
-  lengths.run(20, 5);
-  lengths.run(20, 0);
-  lengths.run(20, 0);
+  lengths.run(1, 5);
+  lengths.run(2, 0);
+  lengths.run(3, 0);
   CHECK(lengths.quantile(0.5) == 10);
   CHECK(lengths.quantile(0.7) == 30);
-  lengths.run(5, 0);
-  lengths.run(5, 0);  // it ran no more
+  lengths.run(1, 0);
+  lengths.run(1, 0);  // it ran no more
   CHECK(lengths.quantile(0.6) == 10);
+}
+
+TEST_CASE("censored lengths: however many run, each counts once") {
+  CensoredLengths lengths;
+  for (int i = 0; i < 100; ++i) lengths.add({.num_tokens = 10});
+  constexpr std::uint64_t kRunning = 3000;
+  for (std::uint64_t answer = 1; answer <= kRunning; ++answer) lengths.run(answer, 20);
+  CHECK(lengths.quantile(0.03) == 10);
+  CHECK(lengths.quantile(0.04) == CensoredLengths::kBeyond);  // 100 of 3,100 have ended
+  for (std::uint64_t answer = 1; answer <= kRunning; ++answer) lengths.run(answer, 5);
+  CHECK(lengths.quantile(0.9) == 10);
+  for (std::uint64_t answer = 1; answer <= kRunning; ++answer) lengths.run(answer, 30);
+  for (std::uint64_t answer = 1; answer <= kRunning - 100; ++answer) lengths.run(answer, 0);
+  CHECK(lengths.quantile(0.5) == 10);
+  CHECK(lengths.quantile(0.51) == CensoredLengths::kBeyond);
 }
 
 TEST_CASE("censored lengths: only the last ones count") {
