@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <system_error>
 #include <vector>
@@ -46,6 +47,12 @@ std::optional<Number> number_in(std::string_view word) {
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
   if (error != std::errc{} || end != word.data() + word.size()) return std::nullopt;
   return number;
+}
+
+// Of answers: so many that no server sees more, and sums with it don't wrap.
+std::optional<std::uint64_t> count_in(std::string_view word) {
+  const auto count = number_in<std::uint64_t>(word);
+  return count && *count <= std::uint64_t{1} << 53U ? count : std::nullopt;
 }
 
 void append_all(std::string& text, const auto& numbers) {
@@ -111,9 +118,17 @@ bool take_head(std::span<const std::string_view> words, StateHead& head) {
     return numbers && head.features.restore(*numbers);
   }
   if (words[0] != "head" || words.size() < 2) return false;
-  const auto num_learnt = number_in<std::uint64_t>(words[1]);
+  const auto num_learnt = count_in(words[1]);
   const auto numbers = numbers_in<float>(words.subspan(2));
   return num_learnt && numbers && head.hazards.restore(*num_learnt, *numbers);
+}
+
+// No sum of such losses is larger than what 32 bits count of tokens can cost.
+bool is_possible(const JudgedLooks& looks) {
+  const double most = static_cast<double>(looks.num) * std::numeric_limits<std::uint32_t>::max();
+  const auto is_loss = [most](double loss) { return loss >= 0 && loss <= most; };
+  return looks.num <= RunningHead::kKeptLooks && looks.num_fitted <= looks.num && is_loss(looks.loss) &&
+         is_loss(looks.standing_loss);
 }
 
 void append(std::string& text, const JudgedAnswer& judged) {
@@ -185,7 +200,7 @@ bool LengthPredictor::take_line(std::span<const std::string_view> words) {
   if (words[0] == "running") return take_head(words.subspan(1), running_.learnt());
   if (words[0] == "judged") return take_judged(words.subspan(1));
   if (words[0] == "learnt" && words.size() == 2) {
-    const auto number = number_in<std::uint64_t>(words[1]);
+    const auto number = count_in(words[1]);
     num_learnt_ = number.value_or(0);
     return number.has_value();
   }
@@ -216,6 +231,7 @@ bool LengthPredictor::take_judged(std::span<const std::string_view> words) {
   judged.has_fitted = rest[1] != 0;
   judged.likely = rest[2];
   judged.looks = {.num = rest[3], .num_fitted = rest[4], .loss = (*losses)[0], .standing_loss = (*losses)[1]};
+  if (!is_possible(judged.looks)) return false;
   accuracy_.add(judged);
   return true;
 }

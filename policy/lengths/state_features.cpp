@@ -75,7 +75,12 @@ bool StateFeatures::restore(std::span<const float> numbers) {
   const float count = numbers.front();
   if (!(count >= 0 && count <= static_cast<float>(kMeasuredStates)) || count != std::floor(count))
     return false;
-  if (std::any_of(squares.begin(), squares.end(), [](float square) { return !(square >= 0); })) return false;
+  const auto is_mean = [](float mean) { return std::abs(mean) <= kMostFolded; };
+  // Of numbers of that size no two are further apart than twice it; each adds as much, and rounding.
+  const float most_square = count * 4.1F * kMostFolded * kMostFolded;
+  const auto is_square = [&](float square) { return square >= 0 && square <= most_square; };
+  if (!std::all_of(means.begin(), means.end(), is_mean)) return false;
+  if (!std::all_of(squares.begin(), squares.end(), is_square)) return false;
   num_measured_ = static_cast<std::uint32_t>(count);
   std::copy(means.begin(), means.end(), means_.begin());
   std::copy(squares.begin(), squares.end(), squares_.begin());
