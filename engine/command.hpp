@@ -76,6 +76,7 @@ struct ForecastLength {
     std::uint32_t num_generated = 0;
   };
   ModelIndex model = 0;
+  std::uint32_t page_size = 0;  // tokens
   std::vector<Question> questions;
 };
 // to the predictor: an answer that it was asked about is over

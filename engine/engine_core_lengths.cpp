@@ -80,7 +80,7 @@ void EngineCore::ask_with_state(const Sequence& sequence, std::span<const float>
   question.num_generated = sequence.num_generated() - 1;  // without the token that is drawn of it
   if (!place) {
     place = out_->size();
-    out_->push_back(ForecastLength{});
+    out_->push_back(ForecastLength{.page_size = pages_.page_size(), .questions = {}});
   }
   std::get<ForecastLength>((*out_)[*place]).questions.push_back(std::move(question));
 }

@@ -8,9 +8,11 @@ LengthForecast answer(LengthPredictor& predictor, const ForecastLength& command)
   forecast.answers.reserve(command.questions.size());
   for (const ForecastLength::Question& question : command.questions) {
     if (question.state) {
-      const auto guess = question.num_generated == 0
-                             ? predictor.refine(question.sequence, *question.state)
-                             : predictor.look(question.sequence, *question.state, question.num_generated);
+      const auto guess =
+          question.num_generated == 0
+              ? predictor.refine(question.sequence, *question.state)
+              : predictor.look(question.sequence, *question.state,
+                               {.num_generated = question.num_generated, .page_size = command.page_size});
       if (guess)
         forecast.answers.push_back({.sequence = question.sequence,
                                     .reserved_tokens = guess->reserved,

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "policy/lengths/reservation.hpp"
+
 namespace troupe {
 namespace {
 
@@ -85,26 +87,30 @@ std::optional<LengthGuess> LengthPredictor::refine(std::uint64_t answer, std::sp
 }
 
 std::optional<LengthGuess> LengthPredictor::look(std::uint64_t answer, std::span<const float> state,
-                                                 std::uint32_t num_generated) {
+                                                 const LookPlace& place) {
   const auto found = awaited_.find(answer);
   if (found == awaited_.end()) return std::nullopt;
   Awaited& awaited = found->second;
+  const std::uint32_t num_generated = place.num_generated;
   if (num_generated >= awaited.max_tokens) return std::nullopt;
   const RunningHead::Sight sight{.state = state,
                                  .sizes = {.prompt = awaited.prompt_tokens,
                                            .most = awaited.max_tokens - num_generated,
                                            .generated = num_generated},
-                                 .standing = awaited.standing(num_generated)};
+                                 .standing = awaited.standing(place)};
   const auto rest = running_.look(awaited.looks, sight, awaited.belief ? &*awaited.belief : nullptr);
   if (!rest || !uses_looks()) return std::nullopt;
   return LengthGuess{.reserved = num_generated + rest->reserved, .likely = num_generated + rest->likely};
 }
 
-// As the supervisor of reservations does.
-std::uint32_t LengthPredictor::Awaited::standing(std::uint32_t num_generated) const {
-  std::uint64_t standing = std::max(at_arrival.reserved, reserved());
-  while (standing <= num_generated) standing *= 2;
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(standing, max_tokens));
+// As the supervisor of reservations doubles it, a page ahead of its end.
+std::uint32_t LengthPredictor::Awaited::standing(const LookPlace& place) const {
+  ForeseenLength length{.max_tokens = max_tokens};
+  length.reserve(std::max(at_arrival.reserved, reserved()), place.page_size);
+  while (place.num_generated >= length.report_at)
+    length.reserve(doubled_reservation({.reserved = length.reserved, .max_tokens = max_tokens}),
+                   place.page_size);
+  return length.reserved;
 }
 
 void LengthPredictor::note_running(std::uint64_t answer, std::uint32_t num_generated) {

@@ -51,6 +51,12 @@ struct LengthQuestion {
   std::uint32_t max_tokens = 0;  // of the answer
 };
 
+// An answer at its last token, where it is looked at.
+struct LookPlace {
+  std::uint32_t num_generated = 0;  // tokens
+  std::uint32_t page_size = 0;      // so, too: its reservation is reported so far ahead of its end
+};
+
 class LengthPredictor {
  public:
   using Stage = LengthStage;
@@ -73,10 +79,9 @@ class LengthPredictor {
   // At the end of its prefill: the served model's state at the prompt's last token. Nothing: the
   // guess stays. A reservation only grows, so more of them fit than is asked for.
   std::optional<LengthGuess> refine(std::uint64_t answer, std::span<const float> state);
-  // While it runs: the state at its last token, of num_generated. The guess is of all its tokens, and less
-  // than the one before or more. Nothing: what is reserved stays.
-  std::optional<LengthGuess> look(std::uint64_t answer, std::span<const float> state,
-                                  std::uint32_t num_generated);
+  // While it runs. The guess is of all its tokens, and less than the one before or more. Nothing: what is
+  // reserved stays.
+  std::optional<LengthGuess> look(std::uint64_t answer, std::span<const float> state, const LookPlace& place);
   // It has so many tokens and goes on.
   void note_running(std::uint64_t answer, std::uint32_t num_generated);
   // The answer has ended, or was cut off, with so many tokens. Unknown ones are ignored.
@@ -112,7 +117,7 @@ class LengthPredictor {
     AnswerLooks looks = {};
 
     std::uint32_t reserved() const { return (is_refined ? at_prefill : at_arrival).reserved; }
-    std::uint32_t standing(std::uint32_t num_generated) const;
+    std::uint32_t standing(const LookPlace& place) const;
   };
 
   Stage best_of(std::size_t num_stages) const;

@@ -3,10 +3,12 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace troupe {
@@ -307,6 +309,18 @@ TEST_CASE("length predictor: text that was cut short or changed in any byte is r
   }
 }
 
+// The numbers of a line, one of them another: its sum is right.
+std::string altered(const std::string& text, std::size_t number, const std::string& value) {
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i <= number; ++i) begin = text.find(' ', begin) + 1;
+  const std::size_t end = text.find_first_of(" \n", begin);
+  const std::size_t sum_line = text.rfind("sum ");
+  std::string other = text.substr(0, begin) + value + text.substr(end, sum_line - end);
+  std::uint64_t sum = 0xCBF29CE484222325U;
+  for (const char byte : other) sum = (sum ^ static_cast<unsigned char>(byte)) * 0x100000001B3U;
+  return other + "sum " + std::to_string(sum) + "\n";
+}
+
 // 45 answers at once, the first 20 of which are short.
 TEST_CASE("length predictor: right after a start, answers that still run count, not only those that ended") {
   LengthPredictor with, without;
@@ -328,6 +342,31 @@ TEST_CASE("length predictor: right after a start, answers that still run count, 
   CHECK(with.foresee(101, question).likely == 900);  // none runs any more
   CHECK(without.foresee(101, question).likely == 900);
 }
+
+// A key that is forgotten and comes again knows nothing of those that ran under it, until they are told of.
+TEST_CASE("length predictor: an answer that runs counts once, whatever others of as many tokens do") {
+  Traffic traffic;
+  LengthPredictor& predictor = traffic.predictor;
+  const auto prompt = prompt_of(1, 1);
+  const LengthQuestion question{.tenant = "a", .prompt = prompt, .max_tokens = kMaxTokens};
+  const auto run_16 = [&](std::uint64_t first, std::uint32_t num_tokens) {
+    for (std::uint64_t id = first; id < first + 16; ++id) predictor.note_running(id, num_tokens);
+  };
+  constexpr std::uint64_t kOld = 100'000, kNew = 200'000;
+  for (std::uint64_t id = kOld; id < kOld + 16; ++id) predictor.foresee(id, question);
+  run_16(kOld, 20);
+  for (std::int32_t i = 0; i < 1100; ++i)
+    traffic.answer("tenant " + std::to_string(i), 1000 + i, {.num_tokens = 1000});
+  for (int i = 0; i < 24; ++i) traffic.answer("a", 1, {.num_tokens = 10});
+  for (std::uint64_t id = kNew; id < kNew + 16; ++id) predictor.foresee(id, question);
+  CHECK(predictor.foresee(1, question).likely == 10);
+  run_16(kNew, 20);
+  run_16(kOld, 30);
+  // 24 have ended, 32 run and have more tokens.
+  CHECK(predictor.foresee(2, question).likely == kMaxTokens);
+}
+
+LookPlace at_token(std::uint32_t num_generated) { return {.num_generated = num_generated, .page_size = 16}; }
 
 // Answers that are looked at every 32 tokens. At the end of the prefill nothing is known of the length; a
 // look tells the rest as far as `is_told`.
@@ -352,7 +391,7 @@ struct LookTraffic {
     predictor.refine(last, state_of(1, false));
     for (std::uint32_t at = 32; at < length; at += 32) {
       num_looks += 1;
-      const auto guess = predictor.look(last, state_of(length - at, is_told), at);
+      const auto guess = predictor.look(last, state_of(length - at, is_told), at_token(at));
       if (!guess) continue;
       CHECK(guess->reserved > at);
       CHECK(guess->reserved <= kMaxTokens);
@@ -384,6 +423,26 @@ TEST_CASE(
   CHECK(looks.loss < 0.6 * looks.standing_loss);
 }
 
+TEST_CASE(
+    "length predictor: looks are judged against a reservation that is doubled where the supervisor does it") {
+  LookTraffic traffic;
+  traffic.answers(400, true);
+  LengthPredictor& predictor = traffic.predictor;
+  const auto standing_loss = [&](std::uint64_t id, std::uint32_t before_end) {
+    const auto prompt = prompt_of(1, 1);
+    const auto reserved =
+        predictor.foresee(id, {.tenant = "a", .prompt = prompt, .max_tokens = kMaxTokens}).reserved;
+    REQUIRE(reserved > 40);
+    REQUIRE(reserved < kMaxTokens / 2);
+    REQUIRE(predictor.look(id, traffic.state_of(40, true), at_token(reserved - before_end)));
+    predictor.learn(id, {.num_tokens = reserved + 20});
+    return std::pair(reserved, predictor.accuracy().answers().back().looks.standing_loss);
+  };
+  CHECK(standing_loss(9000, 17).second == doctest::Approx(0.6 * 20));
+  const auto [half, doubled] = standing_loss(9001, 16);
+  CHECK(doubled == doctest::Approx(0.4 * (half - 20)));
+}
+
 TEST_CASE("length predictor: looks that mislead are switched off while they do") {
   LookTraffic traffic;
   traffic.answers(600, true);
@@ -392,8 +451,9 @@ TEST_CASE("length predictor: looks that mislead are switched off while they do")
   for (int i = 0; i < 520; ++i) {
     traffic.predictor.foresee(++traffic.last, {.tenant = "a", .prompt = {}, .max_tokens = kMaxTokens});
     for (std::uint32_t at = 32; at < 256; at += 32)
-      traffic.predictor.look(
-          traffic.last, traffic.state_of(1 + static_cast<std::uint32_t>(traffic.random() % 900), true), at);
+      traffic.predictor.look(traffic.last,
+                             traffic.state_of(1 + static_cast<std::uint32_t>(traffic.random() % 900), true),
+                             at_token(at));
     traffic.predictor.learn(traffic.last, {.num_tokens = 256});
   }
   const JudgedLooks& looks = traffic.predictor.accuracy().looks();
@@ -409,14 +469,14 @@ TEST_CASE("length predictor: looks that are late, double, beyond the end or brok
   REQUIRE(traffic.predictor.uses_looks());
   auto& predictor = traffic.predictor;
   predictor.foresee(9000, {.tenant = "a", .prompt = {}, .max_tokens = 100});
-  CHECK_FALSE(predictor.look(9001, traffic.state_of(50, true), 32));  // never asked about
-  CHECK(predictor.look(9000, traffic.state_of(50, true), 64));
-  CHECK_FALSE(predictor.look(9000, traffic.state_of(50, true), 64));
-  CHECK_FALSE(predictor.look(9000, traffic.state_of(50, true), 32));
-  CHECK_FALSE(predictor.look(9000, traffic.state_of(50, true), 100));
-  CHECK_FALSE(predictor.look(9000, std::vector<float>{std::nanf("")}, 96));
+  CHECK_FALSE(predictor.look(9001, traffic.state_of(50, true), at_token(32)));  // never asked about
+  CHECK(predictor.look(9000, traffic.state_of(50, true), at_token(64)));
+  CHECK_FALSE(predictor.look(9000, traffic.state_of(50, true), at_token(64)));
+  CHECK_FALSE(predictor.look(9000, traffic.state_of(50, true), at_token(32)));
+  CHECK_FALSE(predictor.look(9000, traffic.state_of(50, true), at_token(100)));
+  CHECK_FALSE(predictor.look(9000, std::vector<float>{std::nanf("")}, at_token(96)));
   predictor.learn(9000, {.num_tokens = 100, .is_whole = false});
-  CHECK_FALSE(predictor.look(9000, traffic.state_of(50, true), 128));
+  CHECK_FALSE(predictor.look(9000, traffic.state_of(50, true), at_token(128)));
 }
 
 TEST_CASE("length predictor: what looks have taught is the same after a restart") {
@@ -430,6 +490,41 @@ TEST_CASE("length predictor: what looks have taught is the same after a restart"
   again.answer(500, true);
   traffic.answer(500, true);
   CHECK(again.predictor.accuracy().looks().loss == traffic.predictor.accuracy().looks().loss);
+}
+
+TEST_CASE(
+    "length predictor: of a file with a right sum and any number in it, guesses are in range and can be "
+    "kept") {
+  LookTraffic taught;
+  taught.answers(150, true);
+  const std::string text = taught.predictor.encode(kModel);
+  const auto num_numbers = static_cast<std::size_t>(std::count(text.begin(), text.end(), ' ')) - 1;
+  std::mt19937_64 random(7);
+  const std::vector<std::string> values = {
+      "3e38", "-3e38", "1e300", "-1e300", "1e-44", "-1", "0", "4294967295", "18446744073709551615",
+      "1e15", "20",    "0.5"};
+  int num_read = 0;
+  for (int round = 0; round < 400; ++round) {
+    // Of the first lines each number, of the long ones any.
+    const std::size_t number = round < 40 ? static_cast<std::size_t>(round) : random() % num_numbers;
+    const std::string& value = values[random() % values.size()];
+    CAPTURE(number);
+    CAPTURE(value);
+    const auto predictor = LengthPredictor::decode(altered(text, number, value), 0.6, kModel);
+    if (!predictor) continue;
+    num_read += 1;
+    LookTraffic traffic{.predictor = *predictor, .random = std::mt19937_64(3)};
+    traffic.answers(12, true);  // which checks each guess
+    const JudgedLooks& looks = traffic.predictor.accuracy().looks();
+    CHECK(looks.loss >= 0);
+    CHECK(looks.loss <= 4294967296.0 * looks.num);
+    CHECK(looks.standing_loss >= 0);
+    CHECK(looks.standing_loss <= 4294967296.0 * looks.num);
+    CHECK(looks.num_fitted <= looks.num);
+    CHECK(traffic.predictor.num_learnt() > 12);
+    CHECK(LengthPredictor::decode(traffic.predictor.encode(kModel), 0.6, kModel));
+  }
+  CHECK(num_read > 40);
 }
 
 TEST_CASE("pinball loss: too few tokens and too many cost as the rank says") {
