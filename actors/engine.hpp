@@ -52,8 +52,9 @@ struct ServedModel {
   std::shared_ptr<const Tokenizer> tokenizer;
   std::shared_ptr<const ChatTemplate> chat_template;  // may be null
   std::uint64_t vocabulary = 0;                       // vocabulary_fingerprint() of the stored tokens
-  // No other model has it: of the files and how they are computed. 0: not known, as nothing is kept by it.
-  std::uint64_t fingerprint = 0;
+  // No other model has it: of the files and how they are computed. nullopt: not known, so nothing is kept by
+  // it, and nothing that was kept is read.
+  std::optional<std::uint64_t> fingerprint = {};
   std::uint32_t vector_size = 0;           // of kEmbedding
   std::shared_ptr<const Network> network;  // null: the device needs no programs
   std::vector<std::int32_t> eos_tokens;

@@ -65,10 +65,11 @@ void PredictorState::load(ModelIndex model) {
   const auto& directory = environment_->options.store.directory;
   if (!directory) return;
   const ServedModel& served = environment_->models[model].served;
+  if (!served.fingerprint) return;
   const auto text = read_length_file(*directory, served.name);
   if (!text) return;
   auto predictor =
-      LengthPredictor::decode(*text, environment_->options.serving.reserved_quantile, served.fingerprint);
+      LengthPredictor::decode(*text, environment_->options.serving.reserved_quantile, *served.fingerprint);
   if (!predictor) {
     log(LogLevel::kWarning,
         "what was learnt of lengths is damaged, or of another model of this name, and is learnt anew",
@@ -86,7 +87,8 @@ void PredictorState::save(ModelIndex model) {
   if (!directory || predictor.num_learnt() == num_saved_[model]) return;
   num_saved_[model] = predictor.num_learnt();
   const ServedModel& served = environment_->models[model].served;
-  if (const auto problem = write_length_file(*directory, served.name, predictor.encode(served.fingerprint)))
+  if (!served.fingerprint) return;
+  if (const auto problem = write_length_file(*directory, served.name, predictor.encode(*served.fingerprint)))
     log(LogLevel::kWarning, "what was learnt of lengths is not kept",
         {{"model", served.name}, {"reason", *problem}});
 }

@@ -314,7 +314,8 @@ void tell_models_apart(std::vector<LoadedModel>& models, const StateDirectory* d
       model.served.fingerprint =
           state_fingerprint(model.options.models.front().dir, model.computation, directory->descriptor());
     } catch (const std::exception& error) {
-      log(LogLevel::kWarning, "lengths that were learnt of this model before are not known to be its own",
+      log(LogLevel::kWarning,
+          "what is learnt of lengths is not kept, and what was is not read: the model's files are not known",
           {{"model", model.served.name}, {"reason", error.what()}});
     }
   }

@@ -16,6 +16,8 @@
 namespace troupe {
 namespace {
 
+const std::uint64_t kFingerprint = sim::SimSettings().fingerprint.value();
+
 sim::SimSettings predicting() {
   auto settings = sim::small_settings();
   settings.options.serving.reservation = ReservationPolicy::kPredicted;
@@ -61,7 +63,7 @@ TEST_CASE("predictor: what it has learnt is there at the next start") {
     }
     const auto text = read_length_file(*directory, model);
     REQUIRE(text);
-    const auto predictor = LengthPredictor::decode(*text, 0.6, 0);
+    const auto predictor = LengthPredictor::decode(*text, 0.6, kFingerprint);
     REQUIRE(predictor);
     CHECK(predictor->num_learnt() == 10 * start);
   }
@@ -106,7 +108,7 @@ TEST_CASE("predictor: a damaged file is warned of and replaced, and answers are 
   }
   const auto text = read_length_file(*directory, model);
   REQUIRE(text);
-  CHECK(LengthPredictor::decode(*text, 0.6, 0));
+  CHECK(LengthPredictor::decode(*text, 0.6, kFingerprint));
 }
 
 TEST_CASE("predictor: what was learnt of another model of the same name is not taken for this one's") {
@@ -119,7 +121,7 @@ TEST_CASE("predictor: what was learnt of another model of the same name is not t
     sim::SimWorld world(settings);
     answers_in(world, 9);
   }
-  const auto learnt = LengthPredictor::decode(read_length_file(*directory, model).value(), 0.6, 0);
+  const auto learnt = LengthPredictor::decode(read_length_file(*directory, model).value(), 0.6, kFingerprint);
   REQUIRE(learnt);
   REQUIRE_FALSE(write_length_file(*directory, model, learnt->encode(77)));
   {
@@ -127,9 +129,37 @@ TEST_CASE("predictor: what was learnt of another model of the same name is not t
     answers_in(world, 4);
     CHECK(leftovers(world) == "");
   }
-  const auto anew = LengthPredictor::decode(read_length_file(*directory, model).value(), 0.6, 0);
+  const auto anew = LengthPredictor::decode(read_length_file(*directory, model).value(), 0.6, kFingerprint);
   REQUIRE(anew);
   CHECK(anew->num_learnt() == 4);
+}
+
+TEST_CASE("predictor: of a model whose fingerprint is not known nothing is kept, and nothing is read") {
+  const test::TemporaryDirectory root;
+  const auto directory = std::make_shared<const StateDirectory>(root.path() / "state");
+  auto settings = predicting();
+  settings.options.store.directory = directory;
+  settings.fingerprint = std::nullopt;
+  const std::string model = byte_model().name;
+  {
+    sim::SimWorld world(settings);
+    answers_in(world, 9);
+    CHECK(world.metric("troupe_lengths_forecast_total") == 9);
+  }
+  CHECK_FALSE(read_length_file(*directory, model));
+  LengthPredictor of_none;  // as an unknown fingerprint was taken for the number 0
+  for (std::uint64_t id = 1; id <= 5; ++id) {
+    of_none.foresee(id, {.tenant = "a", .prompt = {}, .max_tokens = 9});
+    of_none.learn(id, {.num_tokens = 3});
+  }
+  const std::string kept = of_none.encode(0);
+  REQUIRE_FALSE(write_length_file(*directory, model, kept));
+  {
+    sim::SimWorld world(settings);
+    answers_in(world, 2);
+    CHECK(leftovers(world) == "");
+  }
+  CHECK(read_length_file(*directory, model) == kept);
 }
 
 TEST_CASE("predictor: when it has died, answers come as without it") {

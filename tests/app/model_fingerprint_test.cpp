@@ -36,6 +36,9 @@ class Model {
   std::array<std::uint64_t, 2> fingerprint_of_contents() const {
     return model_fingerprint(files_.path(), "cpu, bf16");
   }
+  std::uint64_t of_states(const std::string& computation = "cpu, bf16") const {
+    return state_fingerprint(files_.path(), computation, descriptor_);
+  }
   fs::path weights() const { return files_.path() / "model.safetensors"; }
   fs::path digests() const { return kept_.path() / "model-digests"; }
 
@@ -80,4 +83,23 @@ TEST_CASE("model fingerprint: a damaged file of digests is made anew") {
   std::ofstream(model.digests()) << std::string(2 << 20, 'x');
   CHECK(model.fingerprint() == right);
   CHECK(test::file_text(model.digests()).size() < 4096);
+}
+
+TEST_CASE("state fingerprint: it is that of the files and how they are computed, and not of this program") {
+  const Model model, same;
+  const auto before = model.of_states();
+  CHECK(model.of_states() == before);
+  CHECK(same.of_states() == before);  // in another directory
+  CHECK(model.of_states("cpu, f32") != before);
+  CHECK(before != model.fingerprint()[0]);
+  CHECK(before != model.fingerprint()[1]);
+  std::ofstream(model.weights()) << "more weights";
+  CHECK(model.of_states() != before);
+}
+
+TEST_CASE("state fingerprint: of a model whose files can't be read there is none") {
+  const Model model;
+  fs::remove(model.weights());
+  fs::create_symlink("nowhere.safetensors", model.weights());
+  CHECK_THROWS(model.of_states());
 }

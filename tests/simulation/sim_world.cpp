@@ -73,6 +73,7 @@ SimWorld::SimWorld(SimSettings settings)
         settings_.disk, devices_, [this](auto delay, auto action) { after(delay, std::move(action)); });
   ServedModel model = byte_model();
   model.chat_template = settings_.chat_template;
+  model.fingerprint = settings_.fingerprint;
   if (settings_.tokenizer) model.tokenizer = settings_.tokenizer;
   std::vector<EngineModel> models = {{.served = std::move(model), .make_device = make_device}};
   if (settings_.encoder) {

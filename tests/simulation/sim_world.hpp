@@ -42,6 +42,7 @@ struct SimSettings {
   Tracer* tracer = nullptr;                           // outlives the world
   std::shared_ptr<const ChatTemplate> chat_template;  // null: the model has none
   std::shared_ptr<const Tokenizer> tokenizer;         // null: ByteTokenizer
+  std::optional<std::uint64_t> fingerprint = 5;       // of the first chat model
   // Asked for the n-th device, from 1; true: the factory throws.
   std::function<bool(std::uint64_t)> fails_to_start;
 
