@@ -28,6 +28,7 @@ struct Emit {
 struct SubmittedStep {
   SequenceId sequence = 0;
   bool samples = false;
+  bool wants_state = false;  // as SequenceSlice::wants_state
 };
 // to a worker: behind the batches submitted before
 struct SubmitBatch {

@@ -198,13 +198,14 @@ EngineCore::Flight EngineCore::take_off(Worker& worker, const Participants& part
   for (const BatchShare& share : shares) {
     const SequenceIndex index = participants[share.candidate];
     Sequence& sequence = sequences_[index];
+    const bool asks_state = wants_state(sequence, share.step, worker);
     if (batch) {
       add_slice(*batch, sequence, share.step, worker.device);
+      if (asks_state) batch->slices.back().wants_state = true;
     } else {
-      command.steps.push_back({.sequence = sequence.id, .samples = share.step.sample});
+      command.steps.push_back(
+          {.sequence = sequence.id, .samples = share.step.sample, .wants_state = asks_state});
     }
-    const bool asks_state = wants_state(sequence, share.step, worker);
-    if (batch && asks_state) batch->slices.back().wants_state = true;
     flight.shape.add(share.step);
     if (sequence.is_guided && share.step.sample) await_mask(sequence, batch.get());
     flight.num_decodes += share.step.sample && share.step.num_tokens == 1 ? 1 : 0;

@@ -5,6 +5,8 @@
 // 1.4 TB/s; 26 GFLOP a token at 150 TFLOP/s; 40 GB for KV). Three applications, each with a
 // system prompt of its own, ask for up to 2,048 tokens; their answers are as long as
 // answers of Azure's chats, as LMSYS's, and as those of questions answered in a word.
+// The rows with a strength have devices that hand out states, which tell lengths so strongly
+// (loadgen/simulator/simulated_states.hpp); 0: noise.
 // Goals: predicted at least 1.3 times max and 0.9 of oracle; the mean latency of the
 // shortest first at most 0.7 of that in order of arrival.
 // Usage: bench_reservations [seeds] [requests a seed] [share of the 40 GB]
@@ -15,6 +17,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -84,11 +87,15 @@ struct Measured {
   double mean_latency = 0, p99_latency = 0;                     // seconds
 };
 
-Measured play(const CostProfile& profile, const WorkloadSettings& workload, std::uint64_t seed) {
+using Strength = std::optional<double>;  // of states; none: devices hand out none
+
+Measured play(const CostProfile& profile, const WorkloadSettings& workload, std::uint64_t seed,
+              Strength strength) {
   const auto source = make_source(workload, seed);
   std::vector<RequestClass> classes;
   for (const ClassSettings& one : workload.classes) classes.push_back(one.request_class);
-  const SimulationSettings settings{.seed = seed, .records_gaps = false, .sample_interval = {}};
+  const SimulationSettings settings{
+      .seed = seed, .records_gaps = false, .state_strength = strength, .sample_interval = {}};
   const Simulation simulation = simulate(profile, *source, classes, settings);
   const auto& totals = simulation.totals;
   const auto num_requests = static_cast<double>(workload.max_conversations);
@@ -139,21 +146,22 @@ class Table {
   Table(CostProfile profile, std::uint64_t num_seeds, std::uint64_t num_requests)
       : profile_(std::move(profile)), num_seeds_(num_seeds), workload_(three_applications(num_requests)) {}
 
-  Runs run(ReservationPolicy reservation, AdmissionOrder order) {
+  Runs run(ReservationPolicy reservation, AdmissionOrder order, Strength strength = {}) {
     profile_.serving.settings.reservation = reservation;
     profile_.serving.settings.admission_order = order;
     Runs runs;
-    for (std::uint64_t seed = 1; seed <= num_seeds_; ++seed) runs.push_back(play(profile_, workload_, seed));
+    for (std::uint64_t seed = 1; seed <= num_seeds_; ++seed)
+      runs.push_back(play(profile_, workload_, seed, strength));
     return runs;
   }
 
   void print_reservations() {
     using enum ReservationPolicy;
-    std::printf("%-12s %18s %16s %24s %16s %16s\n", "reservation", "tokens/s", "mean batch",
+    std::printf("%-14s %18s %16s %24s %16s %16s\n", "reservation", "tokens/s", "mean batch",
                 "preemptions a request", "over max", "of oracle");
     const Runs most = run(kMax, AdmissionOrder::kArrival), oracle = run(kOracle, AdmissionOrder::kArrival);
     const auto print = [&](const char* name, const Runs& runs) {
-      std::printf("%-12s", name);
+      std::printf("%-14s", name);
       print_interval(each(runs, &Measured::tokens_a_second), " %10.1f ± %5.1f");
       print_interval(each(runs, &Measured::mean_batch), " %8.1f ± %5.1f");
       print_interval(each(runs, &Measured::preemptions), " %15.3f ± %6.3f");
@@ -164,6 +172,9 @@ class Table {
     print("on_demand", run(kOnDemand, AdmissionOrder::kArrival));
     print("history", run(kHistory, AdmissionOrder::kArrival));
     print("predicted", run(kPredicted, AdmissionOrder::kArrival));
+    print("predicted, 0", run(kPredicted, AdmissionOrder::kArrival, 0.0));
+    print("predicted, 0.7", run(kPredicted, AdmissionOrder::kArrival, 0.7));
+    print("predicted, 0.9", run(kPredicted, AdmissionOrder::kArrival, 0.9));
     print("oracle", oracle);
   }
 
@@ -181,6 +192,7 @@ class Table {
     print("arrival", arrival);
     print("longest_first", run(kReservation, AdmissionOrder::kLongestFirst));
     print("shortest_first", run(kReservation, AdmissionOrder::kShortestFirst));
+    print("so, states 0.9", run(kReservation, AdmissionOrder::kShortestFirst, 0.9));
   }
 
  private:

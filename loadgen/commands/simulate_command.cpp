@@ -42,6 +42,7 @@ struct SimulateFlags {
   std::optional<double> page_copy_us, disk_page_us;
   std::optional<bool> keeps_prefixes;
   double mean_time_to_loss = 0, restart_time = 10;
+  std::optional<double> state_strength;
   std::string measured_on, what_if;
   std::uint32_t devices = 1;
   // --find-workers
@@ -74,6 +75,11 @@ void add_flags(CLI::App& app, SimulateFlags& flags) {
   app.add_option("--restart-time", flags.restart_time, "seconds until it is back, empty")
       ->check(CLI::NonNegativeNumber)
       ->default_str("10");
+  app.add_option(
+         "--state-strength", flags.state_strength,
+         "devices hand out states, which tell how long answers will be: from 0, as noise, to 1, exactly "
+         "(default: they hand out none)")
+      ->check(CLI::Range(0.0, 1.0));
   app.add_option("--warmup", flags.warmup, "seconds at the begin that are not measured")->default_str("0");
   app.add_option("--cooldown", flags.cooldown, "seconds at the end that are not measured")->default_str("0");
   app.add_flag("--no-gaps", flags.skips_gaps, "don't keep the time of each token (4 bytes each)");
@@ -206,8 +212,33 @@ SimulationPlan plan_of(const SimulateFlags& flags) {
   plan.warmup_s = flags.warmup;
   plan.cooldown_s = flags.cooldown;
   plan.records_gaps = !flags.skips_gaps;
+  plan.state_strength = flags.state_strength;
   plan.name = flags.name;
   return plan;
+}
+
+std::string_view name_of(LengthStage stage) {
+  switch (stage) {
+    case LengthStage::kEveryone: return "everyone";
+    case LengthStage::kTenant: return "tenant";
+    case LengthStage::kBeginning: return "beginning";
+    case LengthStage::kState: break;
+  }
+  return "state";
+}
+
+// How well lengths were foreseen, a line a server.
+void print_predictors(const std::vector<LengthPredictor>& predictors) {
+  for (const LengthPredictor& predictor : predictors) {
+    const ForecastAccuracy& accuracy = predictor.accuracy();
+    const JudgedLooks& looks = accuracy.looks();
+    std::fprintf(stderr,
+                 "lengths: by %s, mean pinball loss %.1f tokens, of the best constant %.1f; "
+                 "%u looks at answers that ran, %s, loss %.1f, without them %.1f\n",
+                 std::string(name_of(predictor.stage())).c_str(), accuracy.mean_loss(predictor.stage()),
+                 accuracy.constant_loss(), looks.num, predictor.uses_looks() ? "used" : "not used",
+                 looks.loss / std::max(1U, looks.num), looks.standing_loss / std::max(1U, looks.num));
+  }
 }
 
 int simulate_once(const SimulateFlags& flags) {
@@ -230,6 +261,7 @@ int simulate_once(const SimulateFlags& flags) {
                static_cast<unsigned long long>(simulation.totals.num_reads),
                static_cast<unsigned long long>(simulation.totals.num_writes),
                static_cast<unsigned long long>(simulation.totals.num_losses));
+  print_predictors(simulation.predictors);
   return kSuccess;
 }
 

@@ -105,6 +105,8 @@ ServerTotals& ServerTotals::operator+=(const ServerTotals& more) {
   batch_tokens += more.batch_tokens;
   output_tokens += more.output_tokens;
   num_preemptions += more.num_preemptions;
+  num_refined += more.num_refined;
+  num_shrunk += more.num_shrunk;
   num_loads += more.num_loads;
   num_stores += more.num_stores;
   num_reads += more.num_reads;
@@ -115,15 +117,17 @@ ServerTotals& ServerTotals::operator+=(const ServerTotals& more) {
 
 SimulatedServer::SimulatedServer(std::vector<const CostProfile*> workers,
                                  std::span<const std::int32_t> blank_prompt, Commands& commands,
-                                 bool says_each_token, std::uint64_t seed)
+                                 const SimulatedServerSettings& settings)
     : workers_(workers.size()),
       blank_prompt_(blank_prompt),
-      says_each_token_(says_each_token),
+      says_each_token_(settings.says_each_token),
       cores_({{.kind = ModelKind::kGenerative, .core = core_options(*workers.front())}}),
       disk_(workers.front()->serving.disk),
       predictor_(workers.front()->serving.settings.reserved_quantile),
-      random_(seed),
-      commands_(commands) {
+      random_(settings.seed),
+      commands_(commands),
+      has_own_tokens_(settings.state_strength.has_value()) {
+  if (settings.state_strength) states_ = {.strength = *settings.state_strength, .seed = settings.seed};
   for (WorkerId worker = 0; worker < workers.size(); ++worker) {
     workers_[worker].profile = workers[worker];
     restart(Time{0}, worker);
@@ -164,7 +168,7 @@ SequenceId SimulatedServer::add(const SimulatedRequest& request) {
   }
   const SequenceId id = free_.back();
   free_.pop_back();
-  open_[id - 1] = {.request = request};
+  open_[id - 1] = {.request = request, .number = ++num_admitted_};
   return id;
 }
 
@@ -182,15 +186,28 @@ void SimulatedServer::complete_batch(WorkerId id) {
   BatchDone done{.worker = id, .epoch = worker.epoch, .result = {}};
   done.result.batch_id = flight.batch_id;
   done.result.tokens.assign(flight.num_steps, kAnyToken);
-  for (std::size_t i = 0; i < flight.steps.size(); ++i) done.result.tokens[i] = draw(flight.steps[i]);
+  for (std::size_t i = 0; i < flight.steps.size(); ++i) {
+    done.result.tokens[i] = draw(flight.steps[i]);
+    if (flight.steps[i].wants_state) hand_out_state(flight.steps[i], done.result);
+  }
   hand(std::move(done));
+}
+
+void SimulatedServer::hand_out_state(const SubmittedStep& step, BatchResult& result) const {
+  const Open& open = open_[step.sequence - 1];
+  const std::uint32_t length = open.request.output_tokens;
+  append_simulated_state(states_.value(),
+                         {.request = open.number,
+                          .num_generated = open.num_generated,
+                          .num_left = length > open.num_generated ? length - open.num_generated : 1},
+                         result.states);
 }
 
 // The next token of the request's answer.
 std::int32_t SimulatedServer::draw(const SubmittedStep& step) const {
   if (!step.samples) return -1;
   // It may have ended meanwhile, and another have its place: the core ignores both.
-  const auto& [request, num_generated, cached_tokens, queue_time] = open_[step.sequence - 1];
+  const auto& [request, number, num_generated, cached_tokens, queue_time] = open_[step.sequence - 1];
   if (num_generated + 1 >= request.output_tokens && request.output_tokens < request.max_tokens)
     return kEndToken;
   const std::size_t position = std::size_t{request.prompt_tokens} + num_generated;
@@ -219,6 +236,7 @@ void SimulatedServer::restart(Time now, WorkerId id) {
   worker.device_free = now;
   DeviceDescription device = device_of(*worker.profile);
   device.num_host_pages = device_of(*workers_.front().profile).num_host_pages;
+  device.hands_out_states = states_.has_value();
   hand(WorkerReady{.worker = id, .epoch = worker.epoch, .description = std::move(device)});
 }
 
@@ -305,6 +323,9 @@ void SimulatedServer::take(const Emit& command) {
     open.queue_time = *started->queue_time;
   } else if (const auto* stopped = std::get_if<SequenceStopped>(&command.output)) {
     totals_.num_preemptions += stopped->reason == StopReason::kPreempted ? 1 : 0;
+  } else if (const auto* changed = std::get_if<ReservationChanged>(&command.output)) {
+    totals_.num_refined += changed->cause == ReservationChanged::Cause::kRefined ? 1 : 0;
+    totals_.num_shrunk += changed->cause == ReservationChanged::Cause::kShrunk ? 1 : 0;
   } else if (std::holds_alternative<Encoded>(command.output)) {
     take_token(command.sequence, {.token = kAnyToken, .index = 1, .end = SequenceEnd::kLength});
   } else if (const auto* failed = std::get_if<SequenceFailed>(&command.output)) {

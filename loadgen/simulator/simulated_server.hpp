@@ -21,6 +21,7 @@
 
 #include "engine/model_cores.hpp"
 #include "loadgen/simulator/simulated_disk.hpp"
+#include "loadgen/simulator/simulated_states.hpp"
 #include "policy/costs/cost_profile.hpp"
 #include "policy/lengths/length_predictor.hpp"
 #include "policy/placing/dispatch.hpp"
@@ -59,11 +60,18 @@ struct ServerTotals {
   std::uint64_t batch_tokens = 0;
   std::uint64_t output_tokens = 0;
   std::uint64_t num_preemptions = 0;
-  std::uint64_t num_loads = 0, num_stores = 0;  // of pages, from and to the host
-  std::uint64_t num_reads = 0, num_writes = 0;  // of pages, from and to the disk
-  std::uint64_t num_losses = 0;                 // of workers
+  std::uint64_t num_refined = 0, num_shrunk = 0;  // reservations, by what states told
+  std::uint64_t num_loads = 0, num_stores = 0;    // of pages, from and to the host
+  std::uint64_t num_reads = 0, num_writes = 0;    // of pages, from and to the disk
+  std::uint64_t num_losses = 0;                   // of workers
 
   ServerTotals& operator+=(const ServerTotals& more);
+};
+
+struct SimulatedServerSettings {
+  bool says_each_token = false;
+  std::uint64_t seed = 1;                // of what is drawn
+  std::optional<double> state_strength;  // set: its devices hand out states, so strong (simulated_states.hpp)
 };
 
 class SimulatedServer {
@@ -74,10 +82,9 @@ class SimulatedServer {
   // host pages. They and blank_prompt must outlive this. The profiles have no problem;
   // blank_prompt stands for any prompt where nothing is shared: limits.longest_sequence()
   // valid ids, which is one too many. commands: for all servers, empty between their calls and
-  // outliving them; those of a thousand would not stay in the processor's caches. seed: of what
-  // is drawn.
+  // outliving them; those of a thousand would not stay in the processor's caches.
   SimulatedServer(std::vector<const CostProfile*> workers, std::span<const std::int32_t> blank_prompt,
-                  Commands& commands, bool says_each_token, std::uint64_t seed);
+                  Commands& commands, const SimulatedServerSettings& settings);
 
   // The sequence, for cancel(), until its request has ended.
   SequenceId admit(Time now, const SimulatedRequest& request);
@@ -107,6 +114,7 @@ class SimulatedServer {
 
   const WorkerLoad& load() const { return load_; }
   const ServerTotals& totals() const { return totals_; }
+  const LengthPredictor& predictor() const { return predictor_; }
   PageCounts page_counts() const { return cores_.page_counts(); }
   // When all requests have ended: what is left behind that should not be, or nothing. Not cheap.
   std::string leftovers() const;
@@ -114,6 +122,7 @@ class SimulatedServer {
  private:
   struct Open {
     SimulatedRequest request;
+    std::uint64_t number = 0;  // in order of admission
     std::uint32_t num_generated = 0;
     std::uint32_t cached_tokens = 0;
     Time queue_time{0};
@@ -122,7 +131,7 @@ class SimulatedServer {
     Time done{0};
     std::uint64_t batch_id = 0;
     std::size_t num_steps = 0;
-    std::vector<SubmittedStep> steps;  // empty: of each any token is drawn
+    std::vector<SubmittedStep> steps;  // empty: of each any token is drawn, and no state is wanted
   };
   struct Worker {
     const CostProfile* profile = nullptr;
@@ -141,12 +150,14 @@ class SimulatedServer {
   void take(const ForecastLength& command);
   void take_token(SequenceId id, const NewToken& token);
   std::int32_t draw(const SubmittedStep& step) const;
+  void hand_out_state(const SubmittedStep& step, BatchResult& result) const;
   void end(SequenceId id, ServerEvent::Kind kind);
   void forget(SequenceId id);
 
   std::vector<Worker> workers_;  // by WorkerId
   std::span<const std::int32_t> blank_prompt_;
   bool says_each_token_;
+  std::optional<SimulatedStateSettings> states_;
   ModelCores cores_;  // one
   SimulatedDisk disk_;
   LengthPredictor predictor_;  // as the predictor actor has it
@@ -158,7 +169,8 @@ class SimulatedServer {
   std::optional<Time> next_check_;
   std::vector<Open> open_;  // by SequenceId - 1
   std::vector<SequenceId> free_;
-  // Some request has tokens of its own, or an end: each token has to be looked up.
+  std::uint64_t num_admitted_ = 0;
+  // Some request has tokens of its own, or an end, or states are wanted: each token has to be looked up.
   bool has_own_tokens_ = false;
   std::vector<ServerEvent> events_;
   WorkerLoad load_;

@@ -81,6 +81,8 @@ void note_settings(RunResult& result, const SimulationPlan& plan, const Traffic&
     result.settings.emplace_back(
         "losses of a worker", "one in " + number_text(in_seconds(plan.losses.mean_time)) + " s, back after " +
                                   number_text(in_seconds(plan.losses.restart_time)) + " s");
+  if (plan.state_strength)
+    result.settings.emplace_back("strength of states", number_text(*plan.state_strength));
   if (traffic.num_users > 0)
     result.settings.emplace_back(std::string(kUsersSetting), std::to_string(traffic.num_users));
   result.settings.emplace_back(std::string(kSeedSetting), std::to_string(plan.seed));
@@ -105,6 +107,7 @@ Simulation run_simulation(const SimulationPlan& plan) {
   settings.num_users = traffic.num_users;
   settings.duration = traffic.duration;
   settings.records_gaps = plan.records_gaps;
+  settings.state_strength = plan.state_strength;
   if (!plan.samples) settings.sample_interval = {};
   Simulation simulation = simulate(plan.kinds, *traffic.source, traffic.classes, settings);
 

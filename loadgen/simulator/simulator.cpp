@@ -194,7 +194,10 @@ void Simulator::add_servers(std::span<const WorkerKind> kinds) {
       workers_.push_back({.server = server, .id = id});
     }
     RandomSource seeds(settings_.seed, RandomStream::kResiduals, server);
-    servers_.emplace_back(std::move(workers), blank_prompt_, commands_, settings_.records_gaps, seeds.next());
+    servers_.emplace_back(std::move(workers), blank_prompt_, commands_,
+                          SimulatedServerSettings{.says_each_token = settings_.records_gaps,
+                                                  .seed = seeds.next(),
+                                                  .state_strength = settings_.state_strength});
   }
   loads_.resize(servers_.size());
   has_check_event_.resize(servers_.size(), false);
@@ -217,6 +220,8 @@ Simulation Simulator::run() {
   }
   require_conservation();
   simulation_.totals = sum_totals();
+  if (profile_.serving.settings.foresees_lengths())
+    for (const SimulatedServer& server : servers_) simulation_.predictors.push_back(server.predictor());
   return std::move(simulation_);
 }
 
@@ -608,6 +613,9 @@ Simulation simulate(std::span<const WorkerKind> kinds, ConversationSource& sourc
       throw std::runtime_error("cost profile: " + problem);
   }
   if (num_workers == 0) throw std::runtime_error("simulation: expected at least one worker, got 0");
+  if (settings.state_strength && !(*settings.state_strength >= 0 && *settings.state_strength <= 1))
+    throw std::runtime_error("simulation: expected a strength of states from 0 to 1, got " +
+                             std::to_string(*settings.state_strength));
   if (!settings.dispatch) require_alike(kinds);
   require_fitting(kinds, classes);
   return Simulator(kinds, source, std::move(classes), settings).run();

@@ -47,20 +47,23 @@ struct SimulationSettings {
   // Four bytes for each token. Without them only the first token of requests that were not
   // completed is counted.
   bool records_gaps = true;
+  // Set: devices hand out states that tell lengths of answers, so strongly (simulated_states.hpp).
+  std::optional<double> state_strength = {};
   std::chrono::nanoseconds sample_interval{std::chrono::seconds(1)};  // 0: no samples
 };
 
 struct Simulation {
   RunResult result;  // without name, settings, offered rate and measured window
   ServerTotals totals;
+  std::vector<LengthPredictor> predictors;  // of servers that foresee lengths, as they were at the end
   std::uint64_t num_events = 0;
 };
 
 // Checks at the end that nothing was lost: each request has ended once, and every page is
 // free or cached. Throws std::runtime_error if that is not so, a profile has a problem, the
 // kinds can't be workers of one server, a client of the plan stops reading, a class is
-// unknown, there is no worker, or users of a closed loop begin again and again in no time. Any thread; the
-// source is used by this call alone.
+// unknown, there is no worker, a strength is none from 0 to 1, or users of a closed loop begin again and
+// again in no time. Any thread; the source is used by this call alone.
 Simulation simulate(std::span<const WorkerKind> kinds, ConversationSource& source,
                     std::vector<RequestClass> classes, const SimulationSettings& settings);
 // settings.num_workers of one kind.

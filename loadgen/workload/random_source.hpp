@@ -30,6 +30,7 @@ enum class RandomStream : std::uint64_t {
   kResiduals,
   kLosses,
   kTrees,
+  kStates,
 };
 
 // Two rounds of splitmix64's finalizer: equal inputs give equal numbers,

@@ -82,5 +82,16 @@ TEST_CASE("simulate command: several kinds of workers, losses and a disk") {
                        std::runtime_error);
 }
 
+TEST_CASE(
+    "simulate command: devices hand out states of the strength that is asked for, and the result says so") {
+  const test::TemporaryDirectory folder;
+  const auto profile = folder.write("profile.json", profile_json(plain_profile(), {}));
+  const auto out = folder.path() / "out";
+  CHECK(simulate_command({"--profile", profile, "--prompt-tokens", "8", "--output-tokens", "40", "--rate",
+                          "100", "--conversations", "20", "--reservation", "predicted", "--state-strength",
+                          "0.9", "--out", out}) == kSuccess);
+  CHECK(test::file_text(out / "results.json").find("strength of states") != std::string::npos);
+}
+
 }  // namespace
 }  // namespace troupe::loadgen

@@ -2,7 +2,13 @@
 // S3's experiment in small: what is set aside for answers decides how many run at once.
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <optional>
+#include <utility>
+#include <vector>
+
 #include "loadgen/simulator/simulator.hpp"
+#include "loadgen/workload/random_source.hpp"
 #include "tests/loadgen/simulator/simulated_traffic.hpp"
 
 using namespace troupe;
@@ -22,17 +28,41 @@ std::vector<PlannedConversation> two_applications(int num_requests) {
   return conversations;
 }
 
-Simulation play(ReservationPolicy reservation, AdmissionOrder order = AdmissionOrder::kArrival) {
+CostProfile small_profile(ReservationPolicy reservation, AdmissionOrder order) {
   CostProfile profile = plain_profile();
   profile.serving.num_pages = 64;  // of 16 tokens: two answers of 400
   profile.serving.settings.max_batch_sequences = 32;
   profile.serving.settings.max_queue_time = std::chrono::hours(1);
   profile.serving.settings.reservation = reservation;
   profile.serving.settings.admission_order = order;
+  return profile;
+}
+
+Simulation play(ReservationPolicy reservation, AdmissionOrder order = AdmissionOrder::kArrival) {
   RequestClass asks_for_more;
   asks_for_more.asked_tokens = 400;
   ListedConversations source(two_applications(400));
-  return simulate(profile, source, {asks_for_more}, {});
+  return simulate(small_profile(reservation, order), source, {asks_for_more}, {});
+}
+
+// Answers of 4 to 400 tokens, of which prompts tell nothing; all ask for 400.
+std::vector<PlannedConversation> any_lengths(int num_requests) {
+  std::vector<PlannedConversation> conversations;
+  RandomSource random(7, RandomStream::kOutputTokens, 0);
+  for (int i = 0; i < num_requests; ++i) {
+    const double logarithm = std::log(4) + random.uniform() * std::log(99);
+    conversations.push_back(lone_request({}, 10, static_cast<std::uint32_t>(std::exp(logarithm))));
+  }
+  return conversations;
+}
+
+Simulation play_with_states(std::vector<PlannedConversation> conversations,
+                            std::optional<double> state_strength) {
+  RequestClass asks_for_more;
+  asks_for_more.asked_tokens = 400;
+  ListedConversations source(std::move(conversations));
+  return simulate(small_profile(ReservationPolicy::kPredicted, AdmissionOrder::kArrival), source,
+                  {asks_for_more}, {.state_strength = state_strength});
 }
 
 double seconds(const Simulation& simulation) {
@@ -68,6 +98,50 @@ TEST_CASE(
   CHECK(seconds(oracle) < seconds(predicted));
   CHECK(most.totals.num_preemptions == 0);
   CHECK(predicted.totals.num_preemptions <= 400);  // at most once each
+}
+
+TEST_CASE(
+    "simulated reservations: where states tell lengths, heads learn them, beat the rest, and are used") {
+  const Simulation simulation = play_with_states(any_lengths(2000), 0.9);
+  REQUIRE(simulation.predictors.size() == 1);
+  const LengthPredictor& predictor = simulation.predictors.front();
+  const ForecastAccuracy& accuracy = predictor.accuracy();
+  CHECK(predictor.stage() == LengthStage::kState);
+  CHECK(predictor.num_states_learnt() > 1000);
+  CHECK(accuracy.mean_loss(LengthStage::kState) < 0.7 * accuracy.mean_loss(LengthStage::kBeginning));
+  CHECK(accuracy.tau(LengthStage::kState) > 0.6);
+  CHECK(predictor.uses_looks());
+  CHECK(accuracy.looks().loss < 0.8 * accuracy.looks().standing_loss);
+  CHECK(simulation.totals.num_refined > 100);
+  CHECK(simulation.totals.num_shrunk > 100);
+  const Simulation without = play_with_states(any_lengths(2000), std::nullopt);
+  CHECK(without.predictors.front().num_states_learnt() == 0);
+  CHECK(without.totals.num_refined == 0);
+  CHECK(simulation.totals.num_preemptions < without.totals.num_preemptions);
+  CHECK(seconds(simulation) < 1.1 * seconds(without));
+}
+
+// A look knows how many tokens have come, too, and may be used for that.
+TEST_CASE(
+    "simulated reservations: states that are noise are learnt from, not used, and cost next to nothing") {
+  const Simulation simulation = play_with_states(two_applications(1200), 0.0);
+  const LengthPredictor& predictor = simulation.predictors.front();
+  CHECK(predictor.num_states_learnt() > 1000);
+  CHECK(predictor.num_looks_learnt() > 200);
+  CHECK(predictor.stage() == LengthStage::kBeginning);
+  const JudgedLooks& looks = predictor.accuracy().looks();
+  CHECK(predictor.uses_looks() == (looks.loss < looks.standing_loss));
+  const Simulation without = play_with_states(two_applications(1200), std::nullopt);
+  CHECK(seconds(simulation) < 1.05 * seconds(without));
+}
+
+TEST_CASE("simulated reservations: with states, equal seeds give equal results") {
+  const Simulation one = play_with_states(any_lengths(300), 0.8),
+                   same = play_with_states(any_lengths(300), 0.8);
+  CHECK(one.num_events == same.num_events);
+  CHECK(one.result.duration == same.result.duration);
+  CHECK(one.predictors.front().encode(1) == same.predictors.front().encode(1));
+  CHECK_THROWS(play_with_states(any_lengths(3), 1.5));
 }
 
 TEST_CASE("simulated reservations: the shortest first have the shorter mean latency") {
