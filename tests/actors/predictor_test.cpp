@@ -6,6 +6,8 @@
 #include <doctest/doctest.h>
 
 #include <fstream>
+#include <string>
+#include <vector>
 
 #include "store/length_file.hpp"
 #include "telemetry/log.hpp"
@@ -160,6 +162,35 @@ TEST_CASE("predictor: of a model whose fingerprint is not known nothing is kept,
     CHECK(leftovers(world) == "");
   }
   CHECK(read_length_file(*directory, model) == kept);
+}
+
+// So many answers that end by themselves, eight at once.
+std::vector<std::string> long_answers_in(sim::SimWorld& world, int num_requests) {
+  std::vector<std::string> texts;
+  for (int i = 0; i < num_requests; i += 8) {
+    std::vector<std::shared_ptr<sim::SimClient>> clients;
+    for (int j = i; j < i + 8; ++j)
+      clients.push_back(submit(world, letters("prompt", 100, static_cast<std::uint64_t>(j))));
+    REQUIRE(world.run());
+    for (const auto& client : clients) texts.push_back(client->text());
+  }
+  return texts;
+}
+
+TEST_CASE(
+    "predictor: with states that tell lengths the whole server learns from them and from looks, answers the "
+    "same") {
+  constexpr int kRequests = 640;
+  auto settings = predicting();
+  sim::SimWorld without(settings);
+  const auto expected = long_answers_in(without, kRequests);
+  CHECK(without.metric("troupe_length_forecast_states") == 0);
+  settings.device.state_strength = 0.95;
+  sim::SimWorld world(settings);
+  CHECK(long_answers_in(world, kRequests) == expected);
+  CHECK(world.metric("troupe_length_forecast_states") == kRequests);
+  CHECK(world.metric("troupe_length_forecast_looks") > 100);
+  CHECK(leftovers(world) == "");
 }
 
 TEST_CASE("predictor: when it has died, answers come as without it") {

@@ -56,7 +56,7 @@ class Scenario {
   std::uint32_t draw_num_workers() const;
   void draw_encoder(SimSettings& settings) const;
   void draw_second_chat(SimSettings& settings) const;
-  void draw_reservation(ServingSettings& serving) const;
+  void draw_reservation(SimSettings& settings) const;
   void live_before(const SimSettings& settings);
   void plan_faults();
   void plan_poisons();
@@ -125,7 +125,7 @@ SimSettings Scenario::draw_settings() {
   settings.chat_template = sim_chat_template();
   settings.options.num_workers = draw_num_workers();
   draw_encoder(settings);
-  draw_reservation(settings.options.serving);
+  draw_reservation(settings);
   DeviceDescription& device = settings.device.description;
   device.page_size = static_cast<std::uint32_t>(between(1, 8));
   device.num_pages = 512 / device.page_size;
@@ -222,14 +222,16 @@ void Scenario::draw_second_chat(SimSettings& settings) const {
 }
 
 // From a number of its own, too. Half of the runs set memory aside for answers, or take the
-// longest or shortest first.
-void Scenario::draw_reservation(ServingSettings& serving) const {
+// longest or shortest first; half of these have devices that hand out states.
+void Scenario::draw_reservation(SimSettings& settings) const {
   std::mt19937_64 random(seed_ ^ 0x6c656e67746873ULL);
   if (random() % 2 == 0) return;
+  ServingSettings& serving = settings.options.serving;
   serving.reservation = static_cast<ReservationPolicy>(random() % 5);
   serving.reserved_quantile = static_cast<double>(1 + random() % 99) / 100;
   serving.admission_order = static_cast<AdmissionOrder>(random() % 3);
   serving.most_wait = static_cast<double>(1 + random() % 8);
+  if (random() % 2 == 0) settings.device.state_strength = static_cast<double>(random() % 11) / 10;
 }
 
 // A few requests for vectors beside the chats, or a flood of them.

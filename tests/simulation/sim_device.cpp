@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "gpu/program/mask_slot.hpp"
+#include "loadgen/simulator/simulated_states.hpp"
 #include "tests/actors/byte_tokenizer.hpp"
 
 namespace troupe::sim {
@@ -61,6 +62,15 @@ std::int32_t sim_token(std::span<const std::int32_t> tokens, std::uint64_t seed,
   }
 }
 
+std::uint32_t sim_tokens_left(std::vector<std::int32_t> tokens, std::uint64_t seed) {
+  constexpr std::uint32_t kMost = 256;
+  for (std::uint32_t num_left = 1; num_left < kMost; ++num_left) {
+    tokens.push_back(sim_token(tokens, seed, {}));
+    if (tokens.back() == ByteTokenizer::kEos) return num_left;
+  }
+  return kMost;
+}
+
 float sim_logprob(std::int32_t token, std::size_t position) {
   return -static_cast<float>((static_cast<std::size_t>(token) * 31 + position) % 997) / 64;
 }
@@ -87,6 +97,7 @@ SimDevice::SimDevice(SimDeviceSettings settings, std::shared_ptr<SimDevices> sha
     shared_->num_devices += 1;
     shared_->busy_until[worker_] = TimePoint{};
   }
+  settings_.description.hands_out_states = settings_.state_strength.has_value();
   if (!siblings().emplace(worker_, this).second)
     shared_->violations.push_back("two devices of a worker at once");
 }
@@ -191,6 +202,7 @@ BatchResult SimDevice::collect(Ticket ticket) {
     const std::int32_t token = execute(*submitted.batch, i, first_token);
     result.tokens.push_back(token);
     first_token += slice.num_tokens;
+    if (slice.wants_state) hand_out_state(*submitted.batch, slice, result);
     if (!slice.sample || !slice.sampling.wants_logprobs()) continue;
     result.logprobs.resize(submitted.batch->slices.size());
     TokenLogprobs& logprobs = result.logprobs[result.tokens.size() - 1];
@@ -199,6 +211,23 @@ BatchResult SimDevice::collect(Ticket ticket) {
       logprobs.top.push_back({'a' + rank, -static_cast<float>(rank)});
   }
   return result;
+}
+
+// The step has drawn its token; of a context that is void the length is that of other tokens.
+void SimDevice::hand_out_state(const Batch& batch, const SequenceSlice& slice, BatchResult& result) {
+  std::vector<std::int32_t> tokens;
+  for (std::uint32_t i = 0; i < slice.context_length + slice.num_tokens; ++i)
+    tokens.push_back(kv(batch, slice, i));
+  const auto num_tokens = static_cast<std::uint32_t>(tokens.size());
+  loadgen::append_simulated_state({.strength = settings_.state_strength.value()},
+                                  {.request = slice.sequence,
+                                   .num_generated = num_tokens,
+                                   .num_left = sim_tokens_left(std::move(tokens), seed_of(slice))},
+                                  result.states);
+}
+
+std::uint64_t SimDevice::seed_of(const SequenceSlice& slice) const {
+  return slice.sampling.seed + (settings_.is_second ? kSecondDialect : 0);
 }
 
 void SimDevice::move(const Batch& batch, BatchResult& result) {
@@ -273,9 +302,8 @@ std::int32_t SimDevice::execute(const Batch& batch, std::size_t index, std::size
     }
     allowed = *mask;
   }
-  const std::uint64_t seed = slice.sampling.seed + (settings_.is_second ? kSecondDialect : 0);
   slots_[slice.slot] =
-      sim_token(tokens, seed, slice.suppressed,
+      sim_token(tokens, seed_of(slice), slice.suppressed,
                 slice.sampling.has_penalties() ? counts_of(batch, slice) : SimCounts{}, allowed);
   recent_[slice.slot][tokens.size() % kRecentTokens] = slots_[slice.slot];
   return slots_[slice.slot];

@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -41,6 +42,9 @@ struct SimDeviceSettings {
   bool is_polled = false;  // otherwise it calls its listener
   bool can_be_abandoned = false;
   bool is_second = false;  // of a second chat model, which has pages of its own and other answers
+  // Set: it hands out states, which tell so strongly how many tokens an answer will still have
+  // (loadgen/simulator/simulated_states.hpp), as if nothing were asked of them.
+  std::optional<double> state_strength = {};
 };
 
 // Added to the seed of what a second chat model is asked: it goes on otherwise than the first.
@@ -103,6 +107,8 @@ using SimCounts = std::map<std::int32_t, std::uint32_t>;
 std::int32_t sim_token(std::span<const std::int32_t> tokens, std::uint64_t seed,
                        std::span<const std::int32_t> suppressed, const SimCounts& penalized = {},
                        const TokenMask& allowed = {});  // empty: all
+// Tokens that are drawn behind `tokens` until the end, with it; at most 256.
+std::uint32_t sim_tokens_left(std::vector<std::int32_t> tokens, std::uint64_t seed);
 // Of a token drawn for a position.
 float sim_logprob(std::int32_t token, std::size_t position);
 
@@ -141,6 +147,8 @@ class SimDevice final : public Device {
   bool reads_void(const Batch& batch, const SequenceSlice& slice) const;
   bool is_in_flight_elsewhere(const Batch& batch, const SequenceSlice& slice) const;
   std::int32_t execute(const Batch& batch, std::size_t index, std::size_t first_token);
+  void hand_out_state(const Batch& batch, const SequenceSlice& slice, BatchResult& result);
+  std::uint64_t seed_of(const SequenceSlice& slice) const;
   std::shared_ptr<const TokenMask> awaited_mask(MaskSlot& slot);
   SimCounts counts_of(const Batch& batch, const SequenceSlice& slice);
   std::int32_t& kv(const Batch& batch, const SequenceSlice& slice, std::uint32_t position);
