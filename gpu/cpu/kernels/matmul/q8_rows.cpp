@@ -20,20 +20,19 @@ std::size_t rows_of_task(const RoundRowsArguments& arguments) {
 }  // namespace
 
 std::size_t q8_rows_bytes(std::size_t num_rows, std::size_t num_inputs) {
-  return num_rows * divide_up(num_inputs, kBlockInputs) * (kBlockInputs + 2 * sizeof(float));
+  return num_rows * divide_up(num_inputs, kBlockInputs) * (kBlockInputs + sizeof(RoundedBlock));
 }
 
 Q8Rows place_q8_rows(void* memory, std::size_t num_rows, std::size_t num_inputs) {
   const std::size_t num_blocks = num_rows * divide_up(num_inputs, kBlockInputs);
-  auto* const numbers = static_cast<std::uint8_t*>(memory);
-  auto* const scales = reinterpret_cast<float*>(numbers + num_blocks * kBlockInputs);
-  return {.numbers = numbers, .scales = scales, .sums = scales + num_blocks, .num_rows = num_rows};
+  auto* const numbers = static_cast<std::int8_t*>(memory);
+  auto* const blocks = reinterpret_cast<RoundedBlock*>(numbers + num_blocks * kBlockInputs);
+  return {.numbers = numbers, .blocks = blocks, .num_rows = num_rows};
 }
 
 Q8Rows rows_from(const Q8Rows& rows, std::size_t first) {
   return {.numbers = rows.numbers + first * kBlockInputs,
-          .scales = rows.scales + first,
-          .sums = rows.sums + first,
+          .blocks = rows.blocks + first,
           .num_rows = rows.num_rows};
 }
 

@@ -13,13 +13,20 @@
 
 namespace troupe {
 
+// What a product needs to know of a block of a row.
+struct RoundedBlock {
+  float scale = 0.0F;                 // NaN: the block has a value that is not finite
+  float sum = 0.0F;                   // of the rounded values
+  std::int32_t minus_sum = 0;         // of the numbers, negated
+  std::int32_t minus_first_half = 0;  // of the first 16
+};
+
 // A view, block after block along K, each of all rows: a tile of rows reads it in one run.
 struct Q8Rows {
-  // [num_blocks, num_rows, 32]: a number + 128; of 8 inputs in the order 0, 4, 1, 5, 2, 6, 3, 7, in
-  // which nibbles of a weight come apart (quantized_block.hpp).
-  std::uint8_t* numbers = nullptr;
-  float* scales = nullptr;  // [num_blocks, num_rows]; NaN: the block has a value that is not finite
-  float* sums = nullptr;    // [num_blocks, num_rows]: of a block's rounded values
+  // [num_blocks, num_rows, 32]: of 8 inputs in the order 0, 4, 1, 5, 2, 6, 3, 7, in which nibbles
+  // of a weight come apart (quantized_block.hpp).
+  std::int8_t* numbers = nullptr;
+  RoundedBlock* blocks = nullptr;  // [num_blocks, num_rows]
   std::size_t num_rows = 0;
 };
 

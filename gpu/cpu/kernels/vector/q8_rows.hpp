@@ -10,8 +10,8 @@
 namespace troupe {
 namespace {
 
-typedef std::uint8_t LaneBytes __attribute__((vector_size(kLanes), may_alias));
-typedef std::uint8_t BlockBytes __attribute__((vector_size(kBlockInputs), aligned(1), may_alias));
+typedef std::int8_t LaneBytes __attribute__((vector_size(kLanes), may_alias));
+typedef std::int8_t BlockBytes __attribute__((vector_size(kBlockInputs), aligned(1), may_alias));
 
 // Smaller blocks are zeros: 127 over their largest magnitude would be infinite.
 constexpr float kLeastMagnitude = 0x1p-100F;
@@ -43,12 +43,11 @@ inline void load_inputs(const RowToRound& row, std::size_t first, VecF (&values)
 }
 
 // In the order of Q8Rows::numbers.
-inline void store_numbers(const VecF (&whole)[kBlockVectors], std::uint8_t* numbers) {
-  alignas(kBlockInputs) std::uint8_t in_order[kBlockInputs];
+inline void store_numbers(const VecF (&whole)[kBlockVectors], std::int8_t* numbers) {
+  alignas(kBlockInputs) std::int8_t in_order[kBlockInputs];
   for (int i = 0; i < kBlockVectors; ++i) {
-    const VecI offset = __builtin_convertvector(whole[i], VecI) + 128;
     *reinterpret_cast<LaneBytes*>(in_order + i * static_cast<int>(kLanes)) =
-        __builtin_convertvector(offset, LaneBytes);
+        __builtin_convertvector(__builtin_convertvector(whole[i], VecI), LaneBytes);
   }
   const BlockBytes bytes = *reinterpret_cast<const BlockBytes*>(in_order);
   *reinterpret_cast<BlockBytes*>(numbers) =
@@ -71,11 +70,15 @@ inline void round_row(const RowToRound& row) {
     const float inverse = magnitude < kLeastMagnitude ? 0.0F : 127.0F / magnitude;
     const float scale = magnitude < kLeastMagnitude ? 0.0F : magnitude / 127.0F;
     round_block(values, inverse, -127.0F, 127.0F, whole);
-    VecF sum{};
-    for (int i = 0; i < kBlockVectors; ++i) sum += whole[i];
+    // Sums of whole numbers are exact.
+    VecF of_half[2]{};
+    for (int i = 0; i < kBlockVectors; ++i) of_half[2 * i / kBlockVectors] += whole[i];
+    const float first_half = sum_of_lanes(of_half[0]), sum = first_half + sum_of_lanes(of_half[1]);
     store_numbers(whole, row.row.numbers + block * num_rows * kBlockInputs);
-    row.row.scales[block * num_rows] = scale + sum_of_lanes(not_finite);
-    row.row.sums[block * num_rows] = sum_of_lanes(sum) * scale;  // the first factor is exact
+    row.row.blocks[block * num_rows] = {.scale = scale + sum_of_lanes(not_finite),
+                                        .sum = sum * scale,
+                                        .minus_sum = -static_cast<std::int32_t>(sum),
+                                        .minus_first_half = -static_cast<std::int32_t>(first_half)};
   }
 }
 

@@ -95,12 +95,6 @@ void sum_blocks(const std::byte* rows_of_a, std::size_t stride, std::size_t num_
   }
 }
 
-// Bytes of so many blocks of a panel.
-template <typename Weights>
-constexpr std::size_t bytes_of_blocks(std::size_t num_blocks) {
-  return num_blocks / (Weights::kHeadBytes == 0 ? 1 : kSuperBlocks) * Weights::kSuperBytes;
-}
-
 // All panels times a chunk's rows.
 template <typename Weights, Product kProduct, int kRows>
 void stream_chunk(const MatmulBlock& block, QuantizedOperands t, std::size_t panel_bytes) {

@@ -215,6 +215,12 @@ struct BlockWeights {
   }
 };
 
+// Bytes of so many blocks of a panel.
+template <typename Weights>
+constexpr std::size_t bytes_of_blocks(std::size_t num_blocks) {
+  return num_blocks / (Weights::kHeadBytes == 0 ? 1 : kSuperBlocks) * Weights::kSuperBytes;
+}
+
 // A block that was opened: units of bf16 pairs, then two scales and a minimum in f32. One
 // for all formats: the tile is told how many scales there are and if there is a minimum.
 struct OpenedWeights {

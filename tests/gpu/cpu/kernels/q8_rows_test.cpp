@@ -41,7 +41,12 @@ TEST_CASE("q8 rows: a value is off by half a scale at most, the largest of a blo
           sum += rounded.number(row, k) * scale;
         }
         CHECK(rounded.scale(row, first) == doctest::Approx(largest / 127).epsilon(1e-6));
-        CHECK(rounded.view.sums[first / 32 * rows + row] == doctest::Approx(sum).epsilon(1e-6));
+        const RoundedBlock& block = rounded.view.blocks[first / 32 * rows + row];
+        CHECK(block.sum == doctest::Approx(sum).epsilon(1e-6));
+        int numbers[2] = {};
+        for (std::size_t k = first; k < first + 32; ++k) numbers[(k - first) / 16] += rounded.number(row, k);
+        CHECK(block.minus_first_half == -numbers[0]);
+        CHECK(block.minus_sum == -numbers[0] - numbers[1]);
         for (std::size_t k = end; k < first + 32; ++k) CHECK(rounded.number(row, k) == 0);
       }
     }

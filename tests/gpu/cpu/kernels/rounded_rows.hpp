@@ -22,11 +22,13 @@ struct RoundedRows {
       round_rows_run_task(arguments, task);
   }
 
-  double scale(std::size_t row, std::size_t k) const { return view.scales[k / 32 * view.num_rows + row]; }
+  double scale(std::size_t row, std::size_t k) const {
+    return view.blocks[k / 32 * view.num_rows + row].scale;
+  }
   int number(std::size_t row, std::size_t k) const {
     constexpr std::size_t kPlaces[8] = {0, 2, 4, 6, 1, 3, 5, 7};  // of input k % 8
     const std::size_t block = k / 32 * view.num_rows + row;
-    return view.numbers[block * 32 + k % 32 / 8 * 8 + kPlaces[k % 8]] - 128;
+    return view.numbers[block * 32 + k % 32 / 8 * 8 + kPlaces[k % 8]];
   }
   // [num_rows, num_inputs]
   std::vector<double> values(std::size_t num_inputs) const {
