@@ -100,8 +100,10 @@ int run_inspect(const InspectCommand& command) {
   Options options = command.options;
   options.models = {{.dir = command.directory}};
   const auto settings = backend_settings(with_device_numbers(options, DeviceKind::kCpu));
-  const auto directory = inspect_model_directory(command.directory, [&settings](const auto& path) {
+  std::string rows;
+  const auto directory = inspect_model_directory(command.directory, [&](const auto& path) {
     const CpuModelPlan plan = plan_cpu_model(path, cpu_model_settings(settings));
+    rows = in_words(plan.settings.activations);
     return ModelPlan{
         .compute_type = plan.compute_type, .weight_formats = plan.weight_formats, .memory = plan.memory};
   });
@@ -114,8 +116,7 @@ int run_inspect(const InspectCommand& command) {
     const std::string kept =
         directory.weight_formats.empty() ? "" : ", weights in " + directory.weight_formats;
     const std::string kv = settings.kv_type == KvType::kQ8 ? ", KV in q8" : "";
-    const bool rounds = settings.activations == Activations::kQ8 && !kept.empty();
-    const std::string rows = rounds ? ", activations in q8" : "";
+    if (!rows.empty()) rows = ", " + rows;
     print_line("products in", std::string(name_of(*directory.compute_type)) + kept + rows + kv);
   }
   if (directory.memory) std::printf("%s", to_string(*directory.memory).c_str());

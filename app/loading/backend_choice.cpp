@@ -199,6 +199,7 @@ BackendSettings backend_settings(const Options& options) {
   if (options.quantize == "q8") settings.quantization = Quantization::kQ8;
   if (options.quantize == "q4") settings.quantization = Quantization::kQ4;
   if (options.kv_type == "q8") settings.kv_type = KvType::kQ8;
+  if (options.activations == "auto") settings.activations = Activations::kBelow8Bits;
   if (options.activations == "q8") settings.activations = Activations::kQ8;
   settings.num_devices = static_cast<std::uint32_t>(std::max<std::uint64_t>(options.num_workers, 1));
   const CpuPlacement placement = cpu_placement(options);

@@ -103,9 +103,9 @@ Entries device_options() {
        "on the CPU, q8: about half the bytes, rounded to 8 bits",
        &Options::kv_type, 0, 0, {"auto", "q8"}},
       {"device.activations", "--activations",
-       "rows that weights in blocks are multiplied by: auto (in the type of products) or, on the CPU, "
-       "q8: rounded to 8 bits, for faster prompts and batches",
-       &Options::activations, 0, 0, {"auto", "q8"}},
+       "rows that weights in blocks are multiplied by: exact (in the type of products) or, on the CPU, "
+       "q8: rounded to 8 bits, which is faster; auto: q8 for weights of fewer than 8 bits",
+       &Options::activations, 0, 0, {"auto", "exact", "q8"}},
       {"device.weights_disk_space", "--weights-disk-space",
        "disk space for packed weights in the store's directory, at most: later starts map them "
        "instead of packing again; 0 for none",

@@ -15,7 +15,8 @@ namespace {
 BackendPlan backend_plan(const CpuModelPlan& cpu) {
   std::string type(name_of(cpu.compute_type));
   if (!cpu.weight_formats.empty()) type += ", weights in " + cpu.weight_formats;
-  if (cpu.settings.activations == Activations::kQ8) type += ", activations in q8";
+  const std::string_view activations = in_words(cpu.settings.activations);
+  if (!activations.empty()) type += ", " + std::string(activations);
   if (cpu.settings.kv_type == KvType::kQ8) type += ", KV in q8";
   const std::string threads = std::to_string(cpu.settings.num_threads) + " threads";
   const std::string isa(name_of(best_isa()));

@@ -140,8 +140,11 @@ CpuModelPlan plan_cpu_model(const std::filesystem::path& model_dir, const CpuMod
   plan.largest = {plan.settings.max_batch_tokens,
                   std::min(num_slots(plan.settings, shapes), plan.settings.max_batch_tokens)};
   const auto largest = build_programs(*plan.network, plan.largest, plan.compute_type);
-  plan.weight_formats = cpu_weight_formats(*plan.store, *plan.network, weight_settings(plan));
-  if (plan.weight_formats.empty()) plan.settings.activations = Activations::kComputed;
+  const auto formats = cpu_block_formats(*plan.store, *plan.network, weight_settings(plan));
+  plan.weight_formats = in_words(formats, plan.settings.quantization);
+  if (std::none_of(formats.begin(), formats.end(),
+                   [&](BlockFormat format) { return rounds_rows(plan.settings.activations, format); }))
+    plan.settings.activations = Activations::kComputed;
   const std::uint64_t weight_bytes = cpu_weight_bytes(*plan.store, *plan.network, weight_settings(plan));
   const std::uint64_t table_bytes = pages ? rotary_table_bytes(shapes, plan.settings.context_length) : 0;
   plan.memory = plan_memory(

@@ -52,7 +52,7 @@ struct CpuModelPlan {
   std::shared_ptr<const Network> network;
   std::shared_ptr<const WeightStore> store;
   CpuModelSettings settings;  // num_threads and context_length filled in, an encoder not quantized,
-                              // activations kComputed without blocks
+                              // activations kComputed if no blocks take rounded rows
   DataType compute_type = DataType::kF32;
   std::string weight_formats;  // blocks of matrices: "Q4_K, Q6_K", "q8"; empty: none
   ProgramShape largest;

@@ -452,17 +452,23 @@ const std::vector<float>* CpuWeights::find_vector(std::string_view name) const {
 }
 const CpuTable* CpuWeights::find_table(std::string_view name) const { return find_in(tables_, name); }
 
-std::string cpu_weight_formats(const WeightStore& store, const Network& network, CpuWeightSettings settings) {
-  const bool makes_blocks =
-      settings.quantization == Quantization::kQ8 || settings.quantization == Quantization::kQ4;
-  if (makes_blocks) return std::string(name_of(settings.quantization));
-  std::set<std::string_view> names;
+std::set<BlockFormat> cpu_block_formats(const WeightStore& store, const Network& network,
+                                        CpuWeightSettings settings) {
+  std::set<BlockFormat> formats;
   for (const auto& spec : network.weights()) {
     const auto views = find_sources(store, spec);
     for (const auto& part : spec.is_matrix ? parts_of(spec, views, settings) : std::vector<MatrixPart>()) {
-      if (is_quantized(part.format)) names.insert(layout_of(part.format).name);
+      if (is_quantized(part.format)) formats.insert(part.format);
     }
   }
+  return formats;
+}
+
+std::string in_words(const std::set<BlockFormat>& formats, Quantization quantization) {
+  const bool makes_blocks = quantization == Quantization::kQ8 || quantization == Quantization::kQ4;
+  if (makes_blocks) return std::string(name_of(quantization));
+  std::set<std::string_view> names;
+  for (const BlockFormat format : formats) names.insert(layout_of(format).name);
   std::string text;
   for (const auto name : names) text += (text.empty() ? "" : ", ") + std::string(name);
   return text;

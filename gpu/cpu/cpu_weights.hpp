@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -97,9 +98,11 @@ class CpuWeights {
   std::shared_ptr<const void> owner_;  // null: everything is in the members above
 };
 
-// The blocks that CpuWeights will have: "Q4_K, Q6_K" of a file, "q8" or "q4" made at load;
-// empty: none.
-std::string cpu_weight_formats(const WeightStore& store, const Network& network, CpuWeightSettings settings);
+// The blocks that matrices of CpuWeights will have.
+std::set<BlockFormat> cpu_block_formats(const WeightStore& store, const Network& network,
+                                        CpuWeightSettings settings);
+// "Q4_K, Q6_K" of a file, "q8" or "q4" made at load; empty: none.
+std::string in_words(const std::set<BlockFormat>& formats, Quantization quantization);
 
 // Elements of all weights.
 std::uint64_t num_weight_elements(const Network& network);

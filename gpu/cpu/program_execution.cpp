@@ -136,9 +136,9 @@ void ProgramRunner::Execution::execute(const RmsNorm& norm, const Operator& op) 
 }
 
 Q8Rows ProgramRunner::Execution::round_rows(TensorId a, const CpuMatrix& weight) {
-  const bool has_blocks = std::any_of(weight.parts.begin(), weight.parts.end(),
-                                      [](const PackedMatrix& part) { return is_quantized(part.format()); });
-  if (runner_.settings_.activations == Activations::kComputed || !has_blocks) return {};
+  if (std::none_of(weight.parts.begin(), weight.parts.end(),
+                   [this](const PackedMatrix& part) { return takes_rounded_rows(part); }))
+    return {};
   if (q8_rows_bytes(rows(a), columns(a)) > runner_.rounded_rows_.size_bytes())
     refuse("rows in 8 bits of \"" + program_.tensors[a].name + "\" are more than planned for");
   const RoundRowsArguments arguments{.a = address(a),
@@ -174,7 +174,7 @@ void ProgramRunner::Execution::execute(const Matmul&, const Operator& op) {
                                     .a = address(a),
                                     .a_type = type(a),
                                     .a_stride = columns(a),
-                                    .q8_rows = is_quantized(part.format()) ? q8_rows : Q8Rows{},
+                                    .q8_rows = takes_rounded_rows(part) ? q8_rows : Q8Rows{},
                                     .bias = bias == nullptr ? nullptr : bias + first,
                                     .c = floats(c) + first,
                                     .c_stride = columns(c),

@@ -58,7 +58,10 @@ class ProgramRunner::Execution {
     runner_.threads_.run(num_tasks, [&](std::size_t task) { run_task(arguments, task); });
   }
   void wait_for_kv(std::uint32_t layer) const;
-  // a's rows in 8 bits, where they are to be and the weight has blocks; else none.
+  bool takes_rounded_rows(const PackedMatrix& part) const {
+    return rounds_rows(runner_.settings_.activations, part.format());
+  }
+  // a's rows in 8 bits, where a part of the weight takes them; else none.
   Q8Rows round_rows(TensorId a, const CpuMatrix& weight);
 
   // Throw std::runtime_error if the program is built in a way that is not known here.

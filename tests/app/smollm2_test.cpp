@@ -68,8 +68,9 @@ class SmallContext {
 
 std::vector<std::string> serve_flags(const std::filesystem::path& model,
                                      const std::vector<std::string>& more) {
-  std::vector<std::string> flags = {"--model",        model.string(), "--log-level",          "warning",
-                                    "--compute-type", "f32",          "--weights-disk-space", "0"};
+  std::vector<std::string> flags = {
+      "--model",       model.string(), "--log-level",          "warning", "--compute-type", "f32",
+      "--activations", "exact",        "--weights-disk-space", "0"};
   flags.insert(flags.end(), more.begin(), more.end());
   return flags;
 }

@@ -98,11 +98,13 @@ TEST_CASE("options: KV in 8 bits is for the CPU") {
       "--kv-type: KV in 8 bits is kept on the CPU only, with --device cpu", std::runtime_error);
 }
 
-TEST_CASE("options: activations in 8 bits are for the CPU") {
-  CHECK(backend_settings(resolve_options(of_flags({}))).activations == Activations::kComputed);
+TEST_CASE("options: activations in 8 bits are for the CPU, by default for weights of fewer bits") {
+  CHECK(backend_settings(resolve_options(of_flags({}))).activations == Activations::kBelow8Bits);
+  CHECK(backend_settings(resolve_options(of_flags({{"--activations", "exact"}}))).activations ==
+        Activations::kComputed);
   CHECK(backend_settings(resolve_options(of_flags({{"--activations", "q8"}}))).activations ==
         Activations::kQ8);
-  CHECK(contains(refusal(of_flags({{"--activations", "q4"}})), "expected one of auto, q8"));
+  CHECK(contains(refusal(of_flags({{"--activations", "q4"}})), "expected one of auto, exact, q8"));
   CHECK_THROWS_WITH_AS(
       check_cuda_settings(resolve_options(of_flags({{"--activations", "q8"}, {"--device", "cuda:0"}}))),
       "--activations: rows of products are rounded to 8 bits on the CPU only, with --device cpu",

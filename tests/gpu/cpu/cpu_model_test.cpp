@@ -181,7 +181,7 @@ TEST_CASE("cpu model: KV pages of quantized weights, and of activations in 8 bit
   write_random_llama(directory.path(), tiny_llama(), 1);
   std::set<std::string> computations;
   for (const auto quantization : {Quantization::kNone, Quantization::kQ8, Quantization::kQ4}) {
-    for (const auto activations : {Activations::kComputed, Activations::kQ8}) {
+    for (const auto activations : {Activations::kComputed, Activations::kBelow8Bits, Activations::kQ8}) {
       BackendSettings settings;
       settings.model_dir = directory.path().string();
       settings.quantization = quantization;
@@ -189,7 +189,8 @@ TEST_CASE("cpu model: KV pages of quantized weights, and of activations in 8 bit
       computations.insert(make_cpu_backend(settings)->plan().computation);
     }
   }
-  CHECK(computations.size() == 5);  // without blocks activations stay as they are
+  // Without blocks, or with 8-bit ones by default, activations stay as they are.
+  CHECK(computations.size() == 6);
 }
 
 TEST_CASE("cpu weights: one that no scale can hold is named") {
