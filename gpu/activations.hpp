@@ -11,7 +11,7 @@ namespace troupe {
 
 enum class Activations : std::uint8_t {
   kComputed,    // that of products: nothing is rounded for blocks' sake
-  kBelow8Bits,  // rounded for weights of fewer than 8 bits, whose own rounding is the larger
+  kBelow8Bits,  // rounded for weights of fewer than 8 bits: their own rounding is larger
   kQ8,          // rounded to 8 bits, a scale for each 32 inputs
 };
 

@@ -13,7 +13,7 @@
 
 namespace troupe {
 
-// What a product needs to know of a block of a row.
+// A block of a row as products take it, beside its numbers.
 struct RoundedBlock {
   float scale = 0.0F;                 // NaN: the block has a value that is not finite
   float sum = 0.0F;                   // of the rounded values

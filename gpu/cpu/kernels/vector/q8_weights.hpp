@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Weights in blocks as products with rows in 8 bits take them: codes without sign, four inputs of
-// an output in the bytes of a lane. A code is the weight's number plus an offset of its format, whose
-// products with a row the row's own sums take away again. Codes are made in registers from a panel, or
-// once for many rows in a buffer.
+// an output in the bytes of a lane. A code is the weight's number plus an offset of its format; the offset's
+// products with a row are taken away again by the row's own sums. Codes are made in registers from a panel,
+// or once for many rows in a buffer.
 #pragma once
 
 #include "gpu/cpu/kernels/vector/q8_dot.hpp"
@@ -24,7 +24,7 @@ constexpr std::uint8_t offset_of_codes(BlockFormat format) {
   return layout.is_signed ? static_cast<std::uint8_t>(1U << (layout.bits - 1)) : 0;
 }
 
-// What a format's table says of a code, plus the offset.
+// The table of a format, by code, plus the offset.
 template <BlockFormat kFormat>
 struct ByteTable {
   alignas(16) std::uint8_t codes[16] = {};
