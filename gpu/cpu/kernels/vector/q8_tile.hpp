@@ -112,16 +112,10 @@ template <typename Weights, int kRows>
   }
 }
 
-// The weights far ahead, the rows of the next block.
-template <typename Weights, int kRows>
-[[gnu::always_inline]] inline void fetch_q8_blocks(const std::byte* block, const std::int8_t* next_numbers) {
-  if constexpr (Weights::kBytesAhead != 0) {
-#pragma GCC unroll 32
-    for (std::size_t line = 0; line < Weights::kBlockBytes; line += 64)
-      __builtin_prefetch(block + Weights::kBytesAhead + line, 0, 2);
-  }
+template <int kRows>
+[[gnu::always_inline]] inline void fetch_rows(const std::int8_t* numbers) {
 #pragma GCC unroll 8
-  for (std::size_t line = 0; line < kRows * kBlockInputs; line += 64) __builtin_prefetch(next_numbers + line);
+  for (std::size_t line = 0; line < kRows * kBlockInputs; line += 64) __builtin_prefetch(numbers + line);
 }
 
 // Loops over rows and vectors are unrolled everywhere: an array that a loop indexes lies in memory.
@@ -140,10 +134,12 @@ template <typename Weights, int kRows>
   for (std::size_t i = 0; i < t.num_blocks; ++i) {
     if (Weights::kHeadBytes != 0 && i % kSuperBlocks == 0) {
       at.head = at.block;
+      fetch_ahead<Weights::kHeadBytes, Weights::kBytesAhead>(at.head);
       at.block += Weights::kHeadBytes;
     }
     const std::int8_t* const next_numbers = at.numbers + num_rows * kBlockInputs;
-    fetch_q8_blocks<Weights, kRows>(at.block, next_numbers);
+    fetch_ahead<Weights::kBlockBytes, Weights::kBytesAhead>(at.block);
+    fetch_rows<kRows>(next_numbers);
     add_q8_part<Weights, 0>(at, first_vector, totals);
     if constexpr (Weights::kScales == 2) add_q8_part<Weights, 1>(at, first_vector, totals);
     if (Weights::has_minimum(t.has_minimum)) add_q8_minimums<Weights>(at, first_vector, totals);

@@ -285,16 +285,25 @@ struct QuantizedOperands {
 // Bytes ahead at which weights are fetched. Opened ones are in the cache.
 constexpr std::size_t kWeightsAhead = 6144;
 
+// Every line is to be fetched, those of scales and heads, too, or memory is waited for at each.
+template <std::size_t kBytes, std::size_t kBytesAhead = kWeightsAhead>
+[[gnu::always_inline]] inline void fetch_ahead(const std::byte* weights) {
+  if constexpr (kBytes != 0 && kBytesAhead != 0) {
+#pragma GCC unroll 32
+    for (std::size_t line = 0; line < kBytes; line += 64)
+      __builtin_prefetch(weights + kBytesAhead + line, 0, 2);
+  }
+}
+
 template <BlockFormat kFormat, int kPanels>
 [[gnu::always_inline]] inline void fetch_group(BlockWeights<kFormat>,
                                                const std::byte* const (&blocks)[kPanels], int group) {
-  constexpr std::size_t kGroupBytes = BlockWeights<kFormat>::kNumberBytes / kBlockGroups;
+  using Weights = BlockWeights<kFormat>;
+  constexpr std::size_t kGroupBytes = Weights::kNumberBytes / kBlockGroups;
 #pragma GCC unroll 16
   for (int p = 0; p < kPanels; ++p) {
-    const std::byte* numbers = blocks[p] + BlockWeights<kFormat>::kLayout.scale_bytes + group * kGroupBytes;
-#pragma GCC unroll 4
-    for (std::size_t line = 0; line < kGroupBytes; line += 64)
-      __builtin_prefetch(numbers + line + kWeightsAhead, 0, 2);
+    if (group == 0) fetch_ahead<Weights::kLayout.scale_bytes>(blocks[p]);
+    fetch_ahead<kGroupBytes>(blocks[p] + Weights::kLayout.scale_bytes + group * kGroupBytes);
   }
 }
 
@@ -392,6 +401,7 @@ template <typename Weights, Product kProduct, int kRows, int kVectors, std::size
 #pragma GCC unroll 16
         for (int p = 0; p < kPanels; ++p) {
           heads[p] = blocks[p];
+          fetch_ahead<Weights::kHeadBytes>(heads[p]);
           blocks[p] += Weights::kHeadBytes;
         }
       }
