@@ -176,6 +176,21 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("cpu model: rows for weights of 4 bits are rounded by default, those for 8 bits are not") {
+  const TemporaryDirectory directory;
+  write_random_llama(directory.path(), tiny_llama(), 1);
+  const auto change = [&](Quantization quantization, Activations from, Activations to) {
+    CpuModelSettings settings{.quantization = quantization, .activations = from};
+    const auto before = last_logits(directory.path(), settings);
+    settings.activations = to;
+    return distance(last_logits(directory.path(), settings), before);
+  };
+  CHECK(change(Quantization::kQ8, Activations::kComputed, Activations::kBelow8Bits) == 0.0);
+  CHECK(change(Quantization::kQ4, Activations::kComputed, Activations::kBelow8Bits) > 1e-4);
+  // The head of q4 has 8 bits.
+  CHECK(change(Quantization::kQ4, Activations::kBelow8Bits, Activations::kQ8) > 1e-4);
+}
+
 TEST_CASE("cpu model: KV pages of quantized weights, and of activations in 8 bits, are none of others") {
   const TemporaryDirectory directory;
   write_random_llama(directory.path(), tiny_llama(), 1);
