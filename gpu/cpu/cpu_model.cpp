@@ -17,6 +17,7 @@
 #include "gpu/cpu/kernels/isa.hpp"
 #include "gpu/cpu/loading_progress.hpp"
 #include "gpu/cpu/pool_layout.hpp"
+#include "gpu/cpu/program_runner.hpp"
 #include "gpu/cpu/thread_pool.hpp"
 #include "gpu/model/model_shapes.hpp"
 #include "telemetry/log.hpp"
