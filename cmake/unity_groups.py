@@ -84,7 +84,7 @@ def names_of(declaration: str) -> set[str]:
     if not has_bases:
         names |= {*FUNCTION.findall(first), *VARIABLE.findall(first)}
         names |= {match.group(1) for other in others if (match := NEXT_DECLARATOR.match(other))}
-    return names - NO_NAMES
+    return {name for name in names - NO_NAMES if not name[0].isdigit()}
 
 
 def enumerators_of(enumeration: str) -> set[str]:
@@ -193,16 +193,25 @@ class Tree:
         return one_way(one, other) or one_way(other, one)
 
 
-def groups_of(tree: Tree, sources: list[pathlib.Path], largest: int) -> list[list[pathlib.Path]]:
+def first_fit(sources: list[pathlib.Path], clashes: dict[pathlib.Path, set[pathlib.Path]], largest: int) -> list[list[pathlib.Path]]:
     groups: list[list[pathlib.Path]] = []
     for source in sources:
         for group in groups:
-            if len(group) < largest and not any(tree.clash(source, member) for member in group):
+            if len(group) < largest and clashes[source].isdisjoint(group):
                 group.append(source)
                 break
         else:
             groups.append([source])
     return groups
+
+
+def groups_of(tree: Tree, sources: list[pathlib.Path], largest: int) -> list[list[pathlib.Path]]:
+    """In the order of sources, so that neighbours share a group; where sources that clash with many come
+    too late for that, and more groups come of it, these first."""
+    clashes = {one: {other for other in sources if one != other and tree.clash(one, other)} for one in sources}
+    in_order = first_fit(sources, clashes, largest)
+    hardest_first = first_fit(sorted(sources, key=lambda source: -len(clashes[source])), clashes, largest)
+    return min(in_order, hardest_first, key=len)
 
 
 def write_if_other(path: pathlib.Path, text: str) -> None:

@@ -95,6 +95,18 @@ class BuildFolder(unittest.TestCase):
         self.regenerate()
         self.assertEqual(self.groups(), [(0, "a.cpp"), (0, "b.cpp"), (1, "c.cpp"), (1, "d.cpp")])
 
+    def test_sources_that_clash_with_many_come_first_where_that_saves_a_group(self):
+        easy = [f"easy{number}.cpp" for number in range(20)]
+        hard = [f"hard{number}.cpp" for number in range(3)]
+        for name in easy:
+            self.write(name, "")
+        for name in hard:
+            self.write(name, "namespace { int same; }\n")
+        self.list_sources(*easy, *hard)
+        self.regenerate()
+        of_hard = [number for number, name in self.groups() if name in hard]
+        self.assertEqual((sorted(of_hard), len(self.groups())), ([0, 1, 2], 23))
+
     def test_a_changed_source_is_sorted_anew_and_once(self):
         self.regenerate()
         self.write("b.cpp", "namespace { int a; }\n")
@@ -118,6 +130,7 @@ class Scanner(unittest.TestCase):
     def test_commas_within_brackets_separate_no_declarators(self):
         self.assert_names("const std::map<int, std::pair<int, long>> kA = {{1, {2, 3}}}, kB = f(x, y);", "kA", "kB")
         self.assert_names("const auto kA = std::pair<A, B>(x, y);", "kA")
+        self.assert_names("constexpr std::size_t kA = std::size_t{64} << 20;", "kA")
         self.assert_names("std::optional<std::vector<int>> f(A a = {}, B b = {}) { int x, y; }", "f")
         self.assert_names("template <class T, int N = 3> T f(T a, T b);", "f")
 
