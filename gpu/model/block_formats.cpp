@@ -129,7 +129,7 @@ void read_iq4_nl(Block b, QuantizedBlock* out) {
   fill_numbers(*out, [b](std::size_t i) { return nibble(b + 2, i); });
 }
 
-void read_mxfp4(Block b, QuantizedBlock* out) {
+void read_mxfp4_block(Block b, QuantizedBlock* out) {
   out->scale = half_of_e8m0(byte_at(b, 0));
   fill_numbers(*out, [b](std::size_t i) { return nibble(b + 1, i); });
 }
@@ -179,7 +179,7 @@ ReadBlock reader_of(BlockFormat format) {
     case BlockFormat::kQ5_K: return read_k_block<true>;
     case BlockFormat::kQ6_K: return read_q6_k;
     case BlockFormat::kIq4Nl: return read_iq4_nl;
-    case BlockFormat::kMxfp4: return read_mxfp4;
+    case BlockFormat::kMxfp4: return read_mxfp4_block;
     case BlockFormat::kF32:
     case BlockFormat::kF16:
     case BlockFormat::kBF16: break;
@@ -246,7 +246,7 @@ void check_size(BlockFormat format, std::size_t num_bytes, std::size_t num_eleme
 
 bool is_finite_half(std::uint32_t half) { return (half & 0x7C00U) != 0x7C00U; }
 
-bool has_finite_scales(BlockFormat format, Block block) {
+bool are_finite_scales(BlockFormat format, Block block) {
   switch (format) {
     case BlockFormat::kQ6_K: return is_finite_half(u16_at(block, 208));
     case BlockFormat::kMxfp4: return byte_at(block, 0) <= kMaxMxfp4Scale;
@@ -334,7 +334,7 @@ void dequantize(BlockFormat format, std::span<const std::byte> blocks, std::span
 bool has_finite_scales(BlockFormat format, std::span<const std::byte> blocks) {
   const std::size_t size = layout_of(format).num_bytes;
   for (std::size_t begin = 0; begin < blocks.size(); begin += size) {
-    if (!has_finite_scales(format, blocks.data() + begin)) return false;
+    if (!are_finite_scales(format, blocks.data() + begin)) return false;
   }
   return true;
 }

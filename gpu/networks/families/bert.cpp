@@ -8,7 +8,7 @@
 namespace troupe {
 namespace {
 
-constexpr Family kFamilies[] = {
+constexpr Family kBertFamilies[] = {
     {"BertModel", "bert", read_bert_config, make_network_of<BertNetwork>},
     {"RobertaModel", "roberta", read_bert_config, make_network_of<BertNetwork>},
     {"XLMRobertaModel", "xlm-roberta", read_bert_config, make_network_of<BertNetwork>},
@@ -23,6 +23,6 @@ constexpr Family kFamilies[] = {
 
 }  // namespace
 
-extern const std::span<const Family> kBertFamily = kFamilies;
+extern const std::span<const Family> kBertFamily = kBertFamilies;
 
 }  // namespace troupe

@@ -4,13 +4,12 @@
 #include <algorithm>
 
 #include "gpu/model/quantized/quantization_config.hpp"
+#include "gpu/pages/kv_layout.hpp"
 
 namespace troupe {
 namespace {
 
 using nlohmann::json;
-
-constexpr std::uint32_t kMaxHeadDim = 256;
 
 // Features that would change the numbers and that no code here computes.
 void refuse_unsupported(const ConfigFields& fields, const DecoderRules& rules) {

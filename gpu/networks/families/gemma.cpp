@@ -125,26 +125,26 @@ void add_keys(const ModelConfig& config, const std::string& prefix, GgufKeys& ke
   if (gemma.local_theta) keys.add_number(prefix + "rope.freq_base_swa", double{*gemma.local_theta});
 }
 
-constexpr GgufModule kModules[] = {{"ffn_norm", "pre_feedforward_layernorm"},
-                                   {"post_attention_norm", "post_attention_layernorm"},
-                                   {"post_ffw_norm", "post_feedforward_layernorm"}};
+constexpr GgufModule kGemmaModules[] = {{"ffn_norm", "pre_feedforward_layernorm"},
+                                        {"post_attention_norm", "post_attention_layernorm"},
+                                        {"post_ffw_norm", "post_feedforward_layernorm"}};
 constexpr GgufFamily kGemma2Gguf = {.name = "gemma2",
-                                    .modules = kModules,
+                                    .modules = kGemmaModules,
                                     .window = window_of_gemma2,
                                     .add_fields = add_fields,
                                     .add_keys = add_keys};
 constexpr GgufFamily kGemma3Gguf = {.name = "gemma3",
-                                    .modules = kModules,
+                                    .modules = kGemmaModules,
                                     .window = window_of_gemma3,
                                     .add_fields = add_fields,
                                     .add_keys = add_keys};
 
-constexpr Family kFamilies[] = {
+constexpr Family kGemmaFamilies[] = {
     {"Gemma2ForCausalLM", "gemma2", read_gemma2, make_network_of<GemmaNetwork>, &kGemma2Gguf},
     {"Gemma3ForCausalLM", "gemma3_text", read_gemma3, make_network_of<GemmaNetwork>, &kGemma3Gguf}};
 
 }  // namespace
 
-extern const std::span<const Family> kGemmaFamily = kFamilies;
+extern const std::span<const Family> kGemmaFamily = kGemmaFamilies;
 
 }  // namespace troupe

@@ -53,10 +53,10 @@ std::unique_ptr<Network> make_gpt2(ModelConfig config) {
                                                                   .order = FileOrder::kTransposed});
 }
 
-constexpr Family kFamilies[] = {{"GPT2LMHeadModel", "gpt2", read_gpt2, make_gpt2}};
+constexpr Family kGpt2Families[] = {{"GPT2LMHeadModel", "gpt2", read_gpt2, make_gpt2}};
 
 }  // namespace
 
-extern const std::span<const Family> kGpt2Family = kFamilies;
+extern const std::span<const Family> kGpt2Family = kGpt2Families;
 
 }  // namespace troupe

@@ -38,10 +38,10 @@ std::unique_ptr<Network> make_gpt_neox(ModelConfig config) {
                                                .qkv_order = FileOrder::kHeadByHead});
 }
 
-constexpr Family kFamilies[] = {{"GPTNeoXForCausalLM", "gpt_neox", read_gpt_neox, make_gpt_neox}};
+constexpr Family kGptNeoXFamilies[] = {{"GPTNeoXForCausalLM", "gpt_neox", read_gpt_neox, make_gpt_neox}};
 
 }  // namespace
 
-extern const std::span<const Family> kGptNeoXFamily = kFamilies;
+extern const std::span<const Family> kGptNeoXFamily = kGptNeoXFamilies;
 
 }  // namespace troupe

@@ -58,22 +58,23 @@ void add_keys(const ModelConfig& config, const std::string& prefix, GgufKeys& ke
                  config.sliding_window > 0 ? config.sliding_window : config.context_length);
 }
 
-constexpr GgufModule kModules[] = {{"post_attention_norm", "post_attention_layernorm"},
-                                   {"ffn_gate_inp", "mlp.router"},
-                                   {"attn_sinks", "self_attn.sinks", false}};
+constexpr GgufModule kGptOssModules[] = {{"post_attention_norm", "post_attention_layernorm"},
+                                         {"ffn_gate_inp", "mlp.router"},
+                                         {"attn_sinks", "self_attn.sinks", false}};
 // "<|end|>" ends a message, behind which the answer goes on.
 constexpr std::string_view kEndings[] = {"<|return|>", "<|call|>", "<|endoftext|>"};
-constexpr GgufFamily kGguf = {.name = "gpt-oss",
-                              .modules = kModules,
-                              .endings = kEndings,
-                              .window = window_of,
-                              .add_fields = add_fields,
-                              .add_keys = add_keys};
+constexpr GgufFamily kGptOssGguf = {.name = "gpt-oss",
+                                    .modules = kGptOssModules,
+                                    .endings = kEndings,
+                                    .window = window_of,
+                                    .add_fields = add_fields,
+                                    .add_keys = add_keys};
 
-constexpr Family kFamilies[] = {{"GptOssForCausalLM", "gpt_oss", read_gpt_oss, make_gpt_oss, &kGguf, true}};
+constexpr Family kGptOssFamilies[] = {
+    {"GptOssForCausalLM", "gpt_oss", read_gpt_oss, make_gpt_oss, &kGptOssGguf, true}};
 
 }  // namespace
 
-extern const std::span<const Family> kGptOssFamily = kFamilies;
+extern const std::span<const Family> kGptOssFamily = kGptOssFamilies;
 
 }  // namespace troupe

@@ -57,10 +57,10 @@ std::unique_ptr<Network> make_gpt_j(ModelConfig config) {
                                                .paired_rows = paired_rows});
 }
 
-constexpr Family kFamilies[] = {{"GPTJForCausalLM", "gptj", read_gpt_j, make_gpt_j}};
+constexpr Family kGptJFamilies[] = {{"GPTJForCausalLM", "gptj", read_gpt_j, make_gpt_j}};
 
 }  // namespace
 
-extern const std::span<const Family> kGptJFamily = kFamilies;
+extern const std::span<const Family> kGptJFamily = kGptJFamilies;
 
 }  // namespace troupe

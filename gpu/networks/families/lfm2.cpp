@@ -80,25 +80,26 @@ void add_keys(const ModelConfig& config, const std::string& prefix, GgufKeys& ke
   keys.add_count(prefix + "shortconv.l_cache", config.lfm2->num_taps);
 }
 
-constexpr GgufModule kModules[] = {
+constexpr GgufModule kLfm2Modules[] = {
     {"attn_norm", "operator_norm"},           {"attn_q_norm", "self_attn.q_layernorm"},
     {"attn_k_norm", "self_attn.k_layernorm"}, {"attn_output", "self_attn.out_proj"},
     {"shortconv.conv", "conv.conv"},          {"shortconv.in_proj", "conv.in_proj"},
     {"shortconv.out_proj", "conv.out_proj"},  {"ffn_norm", "ffn_norm"},
     {"ffn_gate", "feed_forward.w1"},          {"ffn_up", "feed_forward.w3"},
     {"ffn_down", "feed_forward.w2"}};
-constexpr GgufModule kModulesOfModel[] = {{"token_embd_norm", "model.embedding_norm"}};  // the last one
-constexpr GgufFamily kGguf = {.name = "lfm2",
-                              .modules = kModules,
-                              .modules_of_model = kModulesOfModel,
-                              .counts_heads_by_layer = true,
-                              .add_fields = add_fields,
-                              .add_keys = add_keys};
+constexpr GgufModule kLfm2ModulesOfModel[] = {{"token_embd_norm", "model.embedding_norm"}};  // the last one
+constexpr GgufFamily kLfm2Gguf = {.name = "lfm2",
+                                  .modules = kLfm2Modules,
+                                  .modules_of_model = kLfm2ModulesOfModel,
+                                  .counts_heads_by_layer = true,
+                                  .add_fields = add_fields,
+                                  .add_keys = add_keys};
 
-constexpr Family kFamilies[] = {{"Lfm2ForCausalLM", "lfm2", read_lfm2, make_network_of<Lfm2Network>, &kGguf}};
+constexpr Family kLfm2Families[] = {
+    {"Lfm2ForCausalLM", "lfm2", read_lfm2, make_network_of<Lfm2Network>, &kLfm2Gguf}};
 
 }  // namespace
 
-extern const std::span<const Family> kLfm2Family = kFamilies;
+extern const std::span<const Family> kLfm2Family = kLfm2Families;
 
 }  // namespace troupe

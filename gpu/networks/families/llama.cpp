@@ -34,20 +34,20 @@ std::unique_ptr<Network> make_mixtral(ModelConfig config) {
                                         ExpertNames{"block_sparse_moe.", "gate", "w1", "w3", "w2"});
 }
 
-constexpr GgufModule kModules[] = {{"ffn_gate_inp", "block_sparse_moe.gate"},
-                                   {"ffn_gate_exps", "block_sparse_moe.experts.*.w1"},
-                                   {"ffn_up_exps", "block_sparse_moe.experts.*.w3"},
-                                   {"ffn_down_exps", "block_sparse_moe.experts.*.w2"}};
-constexpr GgufFamily kGguf = {.name = "llama", .modules = kModules, .has_pairs = true};
+constexpr GgufModule kLlamaModules[] = {{"ffn_gate_inp", "block_sparse_moe.gate"},
+                                        {"ffn_gate_exps", "block_sparse_moe.experts.*.w1"},
+                                        {"ffn_up_exps", "block_sparse_moe.experts.*.w3"},
+                                        {"ffn_down_exps", "block_sparse_moe.experts.*.w2"}};
+constexpr GgufFamily kLlamaGguf = {.name = "llama", .modules = kLlamaModules, .has_pairs = true};
 
-constexpr Family kFamilies[] = {
-    {"LlamaForCausalLM", "llama", read_llama, make_network_of<LlamaNetwork>, &kGguf},
-    {"MistralForCausalLM", "mistral", read_mistral, make_network_of<LlamaNetwork>, &kGguf},
-    {"MixtralForCausalLM", "mixtral", read_mixtral, make_mixtral, &kGguf, true},
+constexpr Family kLlamaFamilies[] = {
+    {"LlamaForCausalLM", "llama", read_llama, make_network_of<LlamaNetwork>, &kLlamaGguf},
+    {"MistralForCausalLM", "mistral", read_mistral, make_network_of<LlamaNetwork>, &kLlamaGguf},
+    {"MixtralForCausalLM", "mixtral", read_mixtral, make_mixtral, &kLlamaGguf, true},
 };
 
 }  // namespace
 
-extern const std::span<const Family> kLlamaFamily = kFamilies;
+extern const std::span<const Family> kLlamaFamily = kLlamaFamilies;
 
 }  // namespace troupe

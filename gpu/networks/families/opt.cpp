@@ -46,10 +46,10 @@ std::unique_ptr<Network> make_opt(ModelConfig config) {
                                   .lm_head = "lm_head"});
 }
 
-constexpr Family kFamilies[] = {{"OPTForCausalLM", "opt", read_opt, make_opt}};
+constexpr Family kOptFamilies[] = {{"OPTForCausalLM", "opt", read_opt, make_opt}};
 
 }  // namespace
 
-extern const std::span<const Family> kOptFamily = kFamilies;
+extern const std::span<const Family> kOptFamily = kOptFamilies;
 
 }  // namespace troupe

@@ -37,10 +37,10 @@ std::unique_ptr<Network> make_phi(ModelConfig config) {
                                   .lm_head = "lm_head"});
 }
 
-constexpr Family kFamilies[] = {{"PhiForCausalLM", "phi", read_phi, make_phi}};
+constexpr Family kPhiFamilies[] = {{"PhiForCausalLM", "phi", read_phi, make_phi}};
 
 }  // namespace
 
-extern const std::span<const Family> kPhiFamily = kFamilies;
+extern const std::span<const Family> kPhiFamily = kPhiFamilies;
 
 }  // namespace troupe

@@ -29,15 +29,18 @@ void add_keys(const ModelConfig& config, const std::string& prefix, GgufKeys& ke
 }
 
 // One matrix, in which gate's rows are the first.
-constexpr GgufModule kModules[] = {{"ffn_up", "mlp.gate_up_proj"}};
-constexpr GgufFamily kGguf = {
-    .name = "phi3", .modules = kModules, .rotates_parts = true, .window = window_of, .add_keys = add_keys};
+constexpr GgufModule kPhi3Modules[] = {{"ffn_up", "mlp.gate_up_proj"}};
+constexpr GgufFamily kPhi3Gguf = {.name = "phi3",
+                                  .modules = kPhi3Modules,
+                                  .rotates_parts = true,
+                                  .window = window_of,
+                                  .add_keys = add_keys};
 
-constexpr Family kFamilies[] = {
-    {"Phi3ForCausalLM", "phi3", read_phi3, make_network_of<LlamaNetwork>, &kGguf}};
+constexpr Family kPhi3Families[] = {
+    {"Phi3ForCausalLM", "phi3", read_phi3, make_network_of<LlamaNetwork>, &kPhi3Gguf}};
 
 }  // namespace
 
-extern const std::span<const Family> kPhi3Family = kFamilies;
+extern const std::span<const Family> kPhi3Family = kPhi3Families;
 
 }  // namespace troupe

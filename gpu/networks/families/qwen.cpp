@@ -75,7 +75,7 @@ ModelConfig read_qwen3_moe(const std::string& architecture, const ConfigFields& 
 constexpr GgufFamily kQwen2Gguf = {.name = "qwen2"}, kQwen3Gguf = {.name = "qwen3"},
                      kQwen3MoeGguf = {.name = "qwen3moe"};
 
-constexpr Family kFamilies[] = {
+constexpr Family kQwenFamilies[] = {
     {"Qwen2ForCausalLM", "qwen2", read_qwen2, make_network_of<LlamaNetwork>, &kQwen2Gguf},
     {"Qwen3ForCausalLM", "qwen3", read_qwen3, make_network_of<LlamaNetwork>, &kQwen3Gguf},
     {"Qwen3MoeForCausalLM", "qwen3_moe", read_qwen3_moe, make_network_of<LlamaNetwork>, &kQwen3MoeGguf, true},
@@ -83,6 +83,6 @@ constexpr Family kFamilies[] = {
 
 }  // namespace
 
-extern const std::span<const Family> kQwenFamily = kFamilies;
+extern const std::span<const Family> kQwenFamily = kQwenFamilies;
 
 }  // namespace troupe

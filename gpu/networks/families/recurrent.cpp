@@ -10,7 +10,7 @@
 namespace troupe {
 namespace {
 
-constexpr Family kFamilies[] = {
+constexpr Family kRecurrentFamilies[] = {
     {"LstmForCausalLM", "lstm", read_recurrent_config, make_network_of<RecurrentNetwork>},
     {"GruForCausalLM", "gru", read_recurrent_config, make_network_of<RecurrentNetwork>},
     {"LstmForConditionalGeneration", "lstm_seq2seq", read_recurrent_config, make_network_of<Seq2SeqNetwork>},
@@ -23,6 +23,6 @@ constexpr Family kFamilies[] = {
 
 }  // namespace
 
-extern const std::span<const Family> kRecurrentFamily = kFamilies;
+extern const std::span<const Family> kRecurrentFamily = kRecurrentFamilies;
 
 }  // namespace troupe

@@ -36,13 +36,13 @@ ModelConfig read_smollm3(const std::string& architecture, const ConfigFields& fi
   return config;
 }
 
-constexpr GgufFamily kGguf = {.name = "smollm3", .has_pairs = true};
+constexpr GgufFamily kSmolLm3Gguf = {.name = "smollm3", .has_pairs = true};
 
-constexpr Family kFamilies[] = {
-    {"SmolLM3ForCausalLM", "smollm3", read_smollm3, make_network_of<LlamaNetwork>, &kGguf}};
+constexpr Family kSmolLm3Families[] = {
+    {"SmolLM3ForCausalLM", "smollm3", read_smollm3, make_network_of<LlamaNetwork>, &kSmolLm3Gguf}};
 
 }  // namespace
 
-extern const std::span<const Family> kSmolLm3Family = kFamilies;
+extern const std::span<const Family> kSmolLm3Family = kSmolLm3Families;
 
 }  // namespace troupe

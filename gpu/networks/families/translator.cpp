@@ -8,13 +8,13 @@
 namespace troupe {
 namespace {
 
-constexpr Family kFamilies[] = {
+constexpr Family kTranslatorFamilies[] = {
     {"MarianMTModel", "marian", read_translator_config, make_network_of<TranslatorNetwork>},
     {"M2M100ForConditionalGeneration", "m2m_100", read_translator_config, make_network_of<TranslatorNetwork>},
 };
 
 }  // namespace
 
-extern const std::span<const Family> kTranslatorFamily = kFamilies;
+extern const std::span<const Family> kTranslatorFamily = kTranslatorFamilies;
 
 }  // namespace troupe
