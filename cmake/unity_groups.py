@@ -9,7 +9,8 @@ OUTPUT says already, and OUTPUT.d: every file that was read, as rules of make.
 
 Files of one group share one unnamed namespace, so none may declare, for itself, a name
 that another declares, or that a header of ours declares which only the other includes. An
-alias may be declared again, if it is for the same.
+alias may be declared again, if it is for the same, and a namespace that has the name of its
+file keeps its names to itself.
 Names are read off the text by a scanner that rather sees too many than too few.
 """
 
@@ -102,7 +103,8 @@ class Names:
     aliases: dict[str, str]  # for what
 
 
-def read_names(code: str) -> Names:
+def read_names(code: str, stem: str = "") -> Names:
+    """Of a file of that name; what is in a namespace of the same name is left out, since it hides all other names."""
     names = Names(set(), set(), set(), {})
     scopes: list[str] = []  # what each open brace is: "unnamed", "namespace", "enum" or "inner"
     start = 0
@@ -117,7 +119,9 @@ def read_names(code: str) -> Names:
             if scopes and scopes.pop() == "enum":
                 here |= enumerators_of(head)
         elif match.group() == "{":
-            if outside and NAMESPACE.match(head):
+            if outside and stem and head == f"namespace {stem}":
+                scopes.append("inner")
+            elif outside and NAMESPACE.match(head):
                 scopes.append("unnamed" if UNNAMED.match(head) else "namespace")
             else:
                 if outside:
@@ -152,7 +156,7 @@ class Tree:
     @functools.cache
     def names(self, path: pathlib.Path) -> Names:
         text = self.text(path)
-        names = read_names(DIRECTIVE.sub("", text))
+        names = read_names(DIRECTIVE.sub("", text), path.stem)
         names.private |= set(MACRO.findall(text))
         return names
 

@@ -107,6 +107,14 @@ class BuildFolder(unittest.TestCase):
         of_hard = [number for number, name in self.groups() if name in hard]
         self.assertEqual((sorted(of_hard), len(self.groups())), ([0, 1, 2], 23))
 
+    def test_a_namespace_with_the_name_of_its_file_keeps_its_names_to_itself(self):
+        self.write("a.cpp", "namespace a { namespace { int same; } int f() { return same; } }\n")
+        self.write("b.cpp", "namespace c { namespace { int same; } }\n")
+        self.write("c.cpp", "namespace { int same; }\n")
+        self.list_sources("a.cpp", "b.cpp", "c.cpp")
+        self.regenerate()
+        self.assertEqual(self.groups(), [(0, "a.cpp"), (0, "b.cpp"), (1, "c.cpp")])
+
     def test_a_changed_source_is_sorted_anew_and_once(self):
         self.regenerate()
         self.write("b.cpp", "namespace { int a; }\n")

@@ -13,6 +13,7 @@
 
 using namespace troupe;
 
+namespace encoder_costs_test {
 namespace {
 
 // One layer of width 32.
@@ -75,3 +76,5 @@ TEST_CASE("encoder costs: a device that can't be made leaves them to be learnt")
   model.make_device = [](WorkerId) -> std::unique_ptr<Device> { throw std::runtime_error("no device"); };
   CHECK(are_equal(encoder_costs(model, nullptr), EncoderCosts()));
 }
+
+}  // namespace encoder_costs_test

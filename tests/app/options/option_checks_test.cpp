@@ -7,6 +7,7 @@
 
 using namespace troupe;
 
+namespace option_checks_test {
 namespace {
 
 std::string refusal(const std::string& flag, const std::string& value) {
@@ -61,3 +62,5 @@ TEST_CASE("option checks: lists are split at commas, blanks around the parts dro
   CHECK(split_at_commas(" a, b c ,,\t,d") == std::vector<std::string>{"a", "b c", "d"});
   CHECK(split_at_commas("").empty());
 }
+
+}  // namespace option_checks_test

@@ -21,6 +21,7 @@
 
 using namespace troupe;
 
+namespace options_test {
 namespace {
 
 std::string refusal(const OptionSources& sources) {
@@ -466,3 +467,5 @@ TEST_CASE("options: each reloadable one is in the table") {
   const auto table = option_table();
   CHECK(std::count_if(table.begin(), table.end(), is_reloadable) == 9);
 }
+
+}  // namespace options_test

@@ -5,6 +5,7 @@
 
 using namespace troupe;
 
+namespace pool_layout_test {
 namespace {
 
 KvLayout layout_of(std::size_t num_pages, std::size_t num_kv_heads, std::size_t head_dim) {
@@ -33,3 +34,5 @@ TEST_CASE("pool layout: every layer of a large pool begins at a huge page, and n
 TEST_CASE("pool layout: a pool of less than a huge page a layer stays as it is") {
   CHECK(in_whole_huge_pages(layout_of(127, 2, 64)).num_pages == 127);
 }
+
+}  // namespace pool_layout_test

@@ -12,6 +12,7 @@
 using namespace troupe;
 using namespace troupe::cuda;
 
+namespace cublas_gemms_test {
 namespace {
 
 constexpr std::size_t kWorkspaceBytes = 1 << 20;
@@ -242,3 +243,5 @@ TEST_CASE("cuda products: what does not fit is refused in words") {
   Workspace workspace(256);
   CHECK_THROWS_AS(CublasGemms(static_cast<char*>(workspace.data()) + 16, 64), std::invalid_argument);
 }
+
+}  // namespace cublas_gemms_test

@@ -16,6 +16,7 @@
 using namespace troupe;
 using namespace troupe::cuda;
 
+namespace gemm_candidates_test {
 namespace {
 
 constexpr std::size_t kWorkspaceBytes = 1 << 20;
@@ -189,3 +190,5 @@ TEST_CASE("cuda products: a captured product reads what is there when the graph 
   cudaGraphExecDestroy(exec);
   cudaGraphDestroy(graph);
 }
+
+}  // namespace gemm_candidates_test

@@ -9,6 +9,7 @@
 #include "tests/support/temporary_directory.hpp"
 
 namespace troupe {
+namespace experts_config_test {
 namespace {
 
 using nlohmann::json;
@@ -134,4 +135,5 @@ TEST_CASE("experts config: what makes no sense is refused by its name") {
   for (const auto& [said, expected] : cases) CHECK_MESSAGE(said.find(expected) != std::string::npos, said);
 }
 
+}  // namespace experts_config_test
 }  // namespace troupe

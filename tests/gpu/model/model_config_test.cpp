@@ -8,6 +8,7 @@
 #include "tests/support/temporary_directory.hpp"
 
 namespace troupe {
+namespace model_config_test {
 namespace {
 
 using nlohmann::json;
@@ -302,4 +303,5 @@ TEST_CASE("model config: broken JSON is refused with the file's name") {
   }
 }
 
+}  // namespace model_config_test
 }  // namespace troupe

@@ -18,6 +18,7 @@
 #include "tests/support/temporary_directory.hpp"
 
 namespace troupe {
+namespace batch_invariance_test {
 namespace {
 
 // Sizes that are no multiples of any kernel's block, and that are.
@@ -275,4 +276,5 @@ TEST_CASE("batch invariance: f32, GPT-NeoX, weights in 8 bits") {
   check_invariance(odd_gpt(), DataType::kF32, Quantization::kQ8);
 }
 
+}  // namespace batch_invariance_test
 }  // namespace troupe

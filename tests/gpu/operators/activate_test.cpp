@@ -13,6 +13,7 @@
 
 using namespace troupe;
 
+namespace activate_test {
 namespace {
 
 constexpr Activation kAll[] = {Activation::kNone,        Activation::kGelu, Activation::kGeluTanh,
@@ -145,3 +146,5 @@ TEST_CASE("activate: x may be of h's type on a GPU, in place and not aligned, an
   CHECK_THROWS_AS(cuda::launch_activate({.x_type = DataType::kF16, .h_type = DataType::kBF16}, nullptr),
                   std::invalid_argument);
 }
+
+}  // namespace activate_test

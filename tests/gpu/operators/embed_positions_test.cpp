@@ -12,6 +12,7 @@
 
 using namespace troupe;
 
+namespace embed_positions_test {
 namespace {
 
 constexpr std::size_t kVocabulary = 10, kPositions = 7;
@@ -141,3 +142,5 @@ TEST_CASE("embed_positions: without types of tokens all are of the first, and no
     CHECK(run(backend, input).empty());
   });
 }
+
+}  // namespace embed_positions_test

@@ -12,6 +12,7 @@
 
 using namespace troupe;
 
+namespace embed_test {
 namespace {
 
 constexpr std::size_t kVocabulary = 30;
@@ -134,3 +135,5 @@ TEST_CASE(
   run_tasks(arguments, embed_num_tasks(arguments), embed_run_task);
   CHECK(x == std::vector<float>{6, 6, 6, 6, 6, 0, 0, 0, 0, 0, 2, 2, 2, 2, 2});
 }
+
+}  // namespace embed_test

@@ -13,6 +13,7 @@
 
 using namespace troupe;
 
+namespace gated_activation_test {
 namespace {
 
 // gate_up as the backend's type can hold it: a GPU reads that.
@@ -156,3 +157,5 @@ TEST_CASE("gated_activation: on a GPU memory may begin anywhere, and other types
       cuda::launch_gated_activation({.type = DataType::kI32, .num_rows = 1, .width = 1}, nullptr),
       "kernels compute in f32, f16 or bf16, not in i32", std::invalid_argument);
 }
+
+}  // namespace gated_activation_test

@@ -9,6 +9,7 @@
 
 using namespace troupe;
 
+namespace gather_rows_test {
 namespace {
 
 struct Input {
@@ -95,3 +96,5 @@ TEST_CASE("gather_rows: on a GPU rows may lie apart and begin anywhere") {
     }
   }
 }
+
+}  // namespace gather_rows_test

@@ -11,6 +11,7 @@
 
 using namespace troupe;
 
+namespace head_norm_test {
 namespace {
 
 constexpr std::size_t kHeads = 3, kKvHeads = 2;
@@ -91,3 +92,5 @@ TEST_CASE("head_norm: query and key heads equal f64, each by its weight, and val
     }
   });
 }
+
+}  // namespace head_norm_test

@@ -13,6 +13,7 @@
 
 using namespace troupe;
 
+namespace layer_norm_test {
 namespace {
 
 enum class Target : std::uint8_t { kApart, kX, kResidual };
@@ -164,3 +165,5 @@ TEST_CASE(
       CHECK(worst_against_f64(input, run(gpu, input).normed) <= 4e-6);
   }
 }
+
+}  // namespace layer_norm_test

@@ -18,6 +18,7 @@
 
 using namespace troupe;
 
+namespace paged_attention_test {
 namespace {
 
 constexpr std::uint32_t kLayer = 1;
@@ -258,3 +259,5 @@ TEST_CASE("paged_attention: no slices are no work") {
   on_every_backend(
       [](const OperatorBackend& backend) { CHECK(run(backend, Input(backend, 16, 0, {})).empty()); });
 }
+
+}  // namespace paged_attention_test

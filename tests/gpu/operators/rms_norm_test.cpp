@@ -12,6 +12,7 @@
 
 using namespace troupe;
 
+namespace rms_norm_test {
 namespace {
 
 struct Input {
@@ -156,3 +157,5 @@ TEST_CASE("rms_norm: with f16, the residual stream may be larger than f16 holds"
   CHECK(output.normed[0] == doctest::Approx(3.0 / std::sqrt(12.5)).epsilon(0x1p-11));
   CHECK(output.normed[1] == doctest::Approx(-4.0 / std::sqrt(12.5)).epsilon(0x1p-11));
 }
+
+}  // namespace rms_norm_test

@@ -15,6 +15,7 @@
 
 using namespace troupe;
 
+namespace rotary_append_kv_test {
 namespace {
 
 constexpr std::uint32_t kHeads = 4, kKvHeads = 2, kLayer = 1, kMaxPositions = 100;
@@ -317,3 +318,5 @@ TEST_CASE("rotary_append_kv: in 8 bits zeros stay zeros, and what is not finite 
     CHECK(std::isfinite(scale_at(broken, kv_value_scale(input.layout, slot))));
   }
 }
+
+}  // namespace rotary_append_kv_test

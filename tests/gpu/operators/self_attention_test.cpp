@@ -16,6 +16,7 @@
 
 using namespace troupe;
 
+namespace self_attention_test {
 namespace {
 
 struct Input {
@@ -180,3 +181,5 @@ TEST_CASE("self_attention: no slices are no work") {
   on_every_backend(
       [](const OperatorBackend& backend) { CHECK(run(backend, Input(backend, 2, 32, {})).empty()); });
 }
+
+}  // namespace self_attention_test

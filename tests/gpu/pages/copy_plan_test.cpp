@@ -8,6 +8,7 @@
 #include "tests/gpu/page_copies.hpp"
 
 namespace troupe {
+namespace copy_plan_test {
 namespace {
 
 constexpr std::uint32_t kNumPages = 10;
@@ -106,4 +107,5 @@ TEST_CASE("copy plan: batches that are wrong in themselves are planned all the s
   CHECK(must_follow({load(1, 0, 1)}, wrong, kNumPages));
 }
 
+}  // namespace copy_plan_test
 }  // namespace troupe

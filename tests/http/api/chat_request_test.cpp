@@ -9,6 +9,7 @@
 
 using namespace troupe;
 
+namespace chat_request_test {
 namespace {
 
 constexpr std::string_view kMessages = R"("messages":[{"role":"user","content":"hi"}])";
@@ -521,3 +522,5 @@ TEST_CASE("chat request: any prefix and any changed byte of a good body is answe
     }
   }
 }
+
+}  // namespace chat_request_test

@@ -9,6 +9,7 @@
 
 using namespace troupe;
 
+namespace completion_request_test {
 namespace {
 
 std::variant<ApiRequest, ApiError> parse(const std::string& body) {
@@ -145,3 +146,5 @@ TEST_CASE("completion request: what load generators send is understood") {
   CHECK(request.stream);
   CHECK(request.continuous_usage_stats);
 }
+
+}  // namespace completion_request_test

@@ -17,6 +17,7 @@
 using namespace troupe;
 using namespace troupe::test;
 
+namespace embeddings_test {
 namespace {
 
 constexpr std::string_view kInput = R"({"input":["a","b"]})";
@@ -392,3 +393,5 @@ TEST_CASE("embeddings: one that does not read at all is cut off, and logged as g
   }
   CHECK(lines.contains("POST /v1/embeddings 400"));
 }
+
+}  // namespace embeddings_test

@@ -13,6 +13,7 @@
 using namespace troupe;
 using namespace troupe::test;
 
+namespace endpoints_test {
 namespace {
 
 TestResponse ask(const RunningServer& server, const std::string& request) {
@@ -575,3 +576,5 @@ TEST_CASE("server: the access log has labels and ids, never what a client wrote"
   CHECK(lines ==
         std::set<std::string>{"GET other 404 one", "GET /v1/models/{id} 404 two", "other other 501 three"});
 }
+
+}  // namespace endpoints_test

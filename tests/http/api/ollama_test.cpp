@@ -19,6 +19,7 @@ using namespace troupe::test;
 
 namespace json = boost::json;
 
+namespace ollama_test {
 namespace {
 
 ServedModelInfo thinking_model() {
@@ -625,3 +626,5 @@ TEST_CASE("ollama: a piece of a call alone is no chunk, which would end the body
   CHECK(out.find("\"tool_calls\"") != std::string::npos);
   CHECK(out.ends_with("\r\n0\r\n\r\n"));
 }
+
+}  // namespace ollama_test

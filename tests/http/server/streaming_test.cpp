@@ -12,6 +12,7 @@
 using namespace troupe;
 using namespace troupe::test;
 
+namespace streaming_test {
 namespace {
 
 constexpr std::string_view kChat =
@@ -478,3 +479,5 @@ TEST_CASE("stop: cancels what runs and survives events that come later") {
   client.read_to_end();
   server.server().stop();
 }
+
+}  // namespace streaming_test

@@ -9,6 +9,7 @@
 using namespace troupe;
 using namespace troupe::loadgen;
 
+namespace exact_prompts_test {
 namespace {
 
 std::shared_ptr<const Tokenizer> demo_tokenizer() {
@@ -62,3 +63,5 @@ TEST_CASE("exact prompts: a turn's own text is said as it is") {
   planned.turns[0].text = "Count from 3 to 7.";
   CHECK(prompts.text(planned, 0) == "Count from 3 to 7.");
 }
+
+}  // namespace exact_prompts_test

@@ -8,6 +8,7 @@
 #include <stack>
 
 namespace troupe::loadgen {
+namespace report_test {
 namespace {
 
 std::string page_of(const std::vector<StoredRun>& runs, const std::string& title = "t") {
@@ -228,4 +229,5 @@ TEST_CASE("report: a page of many requests is not larger than one of some") {
 }
 
 }  // namespace
+}  // namespace report_test
 }  // namespace troupe::loadgen

@@ -14,6 +14,7 @@
 using namespace troupe;
 using namespace troupe::loadgen;
 
+namespace reservations_test {
 namespace {
 
 // Two applications, told apart by the beginnings of their prompts: answers of 8 tokens
@@ -149,3 +150,5 @@ TEST_CASE("simulated reservations: the shortest first have the shorter mean late
   const Simulation shortest = play(ReservationPolicy::kPredicted, AdmissionOrder::kShortestFirst);
   CHECK(mean_latency(shortest) < mean_latency(arrival));
 }
+
+}  // namespace reservations_test

@@ -13,6 +13,7 @@ using namespace troupe;
 using namespace troupe::loadgen;
 using namespace std::chrono_literals;
 
+namespace simulated_cells_test {
 namespace {
 
 // A batch of the first cell takes a millisecond, of the second ten.
@@ -102,3 +103,5 @@ TEST_CASE("word tree: every node but the root is one node's child, behind both o
       CHECK(num_parents == std::vector<std::uint32_t>(2 * num_words - 2, 1));
     }
 }
+
+}  // namespace simulated_cells_test

@@ -15,6 +15,7 @@
 using namespace troupe::loadgen;
 using namespace troupe::loadgen::test;
 
+namespace distribution_test {
 namespace {
 
 using Kind = DistributionSettings::Kind;
@@ -148,3 +149,5 @@ TEST_CASE("distribution: settings out of range are refused with key, what was ex
   settings.quantiles = {1, 3, 2};
   CHECK(refusal(settings) == "tokens.quantiles: expected values that never decrease, got 2 after 3");
 }
+
+}  // namespace distribution_test

@@ -13,6 +13,7 @@
 using namespace troupe::loadgen;
 using namespace troupe::loadgen::test;
 
+namespace quantile_grid_test {
 namespace {
 
 std::string refusal(const std::string& json, const std::string& key) {
@@ -74,3 +75,5 @@ TEST_CASE("quantile grid: drawn from the grids of real traces, lengths have thei
     CHECK(samples[45000] == doctest::Approx(c.p90).epsilon(0.02));
   }
 }
+
+}  // namespace quantile_grid_test

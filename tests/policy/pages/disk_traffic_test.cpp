@@ -9,6 +9,7 @@
 #include "tests/policy/pages/played_cache.hpp"
 
 namespace troupe {
+namespace disk_traffic_test {
 namespace {
 
 using namespace troupe::test;
@@ -463,4 +464,5 @@ TEST_CASE("disk pages: under random traffic every page holds what it is said to"
 }
 
 }  // namespace
+}  // namespace disk_traffic_test
 }  // namespace troupe

@@ -12,6 +12,7 @@
 #include "text/tokenizer/tokenizer.hpp"
 
 namespace troupe {
+namespace conversation_prompt_test {
 namespace {
 
 constexpr const char* kDemo = TROUPE_SOURCE_DIR "/models/demo";
@@ -310,4 +311,5 @@ TEST_CASE("conversation prompt: the tokens of the conversation count towards the
   CHECK(is_refused(3));
 }
 
+}  // namespace conversation_prompt_test
 }  // namespace troupe

@@ -10,6 +10,7 @@
 
 using namespace troupe;
 
+namespace few_token_gemm_test {
 namespace {
 
 constexpr std::size_t kPadding = 3;  // elements between rows of c
@@ -135,3 +136,5 @@ TEST_CASE("cuda few-token product: what does not fit is refused in words") {
       cuda::launch_few_token_gemm({.input = {.num_tokens = 1, .num_outputs = 8, .depth = 4096}}, nullptr),
       "a product of few tokens whose blocks share the depth wants a workspace", std::invalid_argument);
 }
+
+}  // namespace few_token_gemm_test

@@ -13,6 +13,7 @@
 
 using namespace troupe;
 
+namespace qkv_gemm_test {
 namespace {
 
 constexpr std::uint32_t kPositions = 100;
@@ -225,3 +226,5 @@ TEST_CASE("cuda qkv product: widths and types that do not fit are refused in wor
       "in f32",
       std::invalid_argument);
 }
+
+}  // namespace qkv_gemm_test

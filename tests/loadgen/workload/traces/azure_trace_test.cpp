@@ -14,6 +14,7 @@ using namespace troupe::loadgen::test;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
+namespace azure_trace_test {
 namespace {
 
 const std::string kHeader = "TIMESTAMP,ContextTokens,GeneratedTokens\r\n";
@@ -112,3 +113,5 @@ TEST_CASE("azure trace: the conversation trace of 2023 has its 19,366 requests a
   CHECK(std::chrono::duration<double>(plan.back().start).count() == doctest::Approx(3501.7).epsilon(1e-4));
   CHECK(source->warnings().empty());
 }
+
+}  // namespace azure_trace_test

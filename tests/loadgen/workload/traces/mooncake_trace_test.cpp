@@ -13,6 +13,7 @@
 using namespace troupe::loadgen;
 using namespace troupe::loadgen::test;
 
+namespace mooncake_trace_test {
 namespace {
 
 const std::string kSample =
@@ -105,3 +106,5 @@ TEST_CASE("mooncake trace: the conversation trace has its 12,031 requests, lengt
   CHECK(output_tokens / 12031 == doctest::Approx(342.6).epsilon(2e-4));
   CHECK(1 - static_cast<double>(seen.size()) / blocks == doctest::Approx(0.366).epsilon(2e-3));
 }
+
+}  // namespace mooncake_trace_test

@@ -13,6 +13,7 @@
 using namespace troupe::loadgen;
 using namespace troupe::loadgen::test;
 
+namespace sharegpt_file_test {
 namespace {
 
 std::string said(const std::string& from, const std::string& value) {
@@ -116,3 +117,5 @@ TEST_CASE("sharegpt file: real files in this format are read whole") {
     CHECK(std::all_of(plan.begin(), plan.end(), [](const auto& c) { return !c.turns.at(0).text.empty(); }));
   }
 }
+
+}  // namespace sharegpt_file_test
