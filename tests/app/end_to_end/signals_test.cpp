@@ -24,6 +24,7 @@ using namespace troupe;
 using namespace troupe::test;
 using nlohmann::json;
 
+namespace signals_test {
 namespace {
 
 const std::string kDemoModel = TROUPE_SOURCE_DIR "/models/demo";
@@ -188,3 +189,5 @@ TEST_CASE("signals: generate and profile are ended by Ctrl-C") {
     CHECK(process.wait() == 128 + SIGINT);
   }
 }
+
+}  // namespace signals_test
