@@ -34,14 +34,15 @@ ListeningSocket socket_of(const ServerOptions& options, const std::shared_ptr<Li
 // What can't be done is told to who asks for it. Its journal stays if the model is missing, with which it
 // may be possible again; a body that this server does not accept is not asked again.
 void take_up(const Service& service, DetachedAnswers& detached, const InterruptedAnswer& answer) {
-  DetachedAnswer::About about{.id = answer.id,
-                              .tenant = answer.tenant,
-                              .flow = answer.flow,
-                              .created = answer.created,
-                              .turn = std::make_shared<const ConversationTurn>(ConversationTurn{
-                                  .created = answer.created, .settings = std::string(kUnknownSettings)}),
-                              .is_background = true,
-                              .is_known = true};
+  DetachedAnswer::About about;
+  about.id = answer.id;
+  about.tenant = answer.tenant;
+  about.flow = answer.flow;
+  about.created = answer.created;
+  about.turn = std::make_shared<const ConversationTurn>(
+      ConversationTurn{.created = answer.created, .settings = std::string(kUnknownSettings)});
+  about.is_background = true;
+  about.is_known = true;
   auto request = service.request_of(answer);
   if (const auto* error = std::get_if<ApiError>(&request)) {
     log(LogLevel::kWarning, "an interrupted response can't be gone on with",
