@@ -80,8 +80,9 @@ def measure_troupe(arguments, model, requests):
             at_once = http_streams.throughput(server.port, requests)
             four, itl = http_streams.stream(server.port, requests[:40], 4)
             one, _ = http_streams.stream(server.port, requests[:arguments.one_stream], 1)
-            if arguments.keep_choices:
-                measured = (server.store / "product-choices.json").read_text()
+            choices = server.store / "product-choices.json"
+            if arguments.keep_choices and choices.exists():  # nothing was measured where all are shipped
+                measured = choices.read_text()
                 arguments.keep_choices.write_text(shippable(measured, SHIPPED.read_text()))
     except (RuntimeError, OSError, SystemExit) as error:
         return not_run("troupe", f"{type(error).__name__}: {error}")

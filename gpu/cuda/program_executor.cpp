@@ -248,7 +248,7 @@ class ProgramExecutor::Queueing {
                                             .layout = memory_.layout,
                                             .layer = attention.layer,
                                             .group_size = executor_.settings_.num_heads / num_kv_heads,
-        .window = attention.window,
+                                            .window = attention.window,
                                             .scale = attention.scale != 0.0F ? attention.scale : usual_scale,
                                             .queries = address(queries),
                                             .query_stride = columns(queries),

@@ -30,6 +30,7 @@ THREADS = re.compile(r"^\.nv\.info\.(\S+)$|EIATTR_MAX_THREADS\s+Format:\s+EIFMT_
 USAGE = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)")
 RESERVED_SHARED = 1024  # CUDA's own in blocks that have any; no part of what a block may have
 REGISTERS, TOGETHER, MOST_THREADS = 65536, 8, 1024  # of a multiprocessor; a thread gets them by eights; of a block
+RESIDENT_THREADS, RESIDENT_BLOCKS = 2048, 32  # of a multiprocessor, whatever their registers
 WIDTHS = {".128": 4, ".64": 2}
 # One register of a result follows another; what comes first among the operands is written.
 ENDS_OF_BLOCKS = ("BRA", "BRX", "EXIT", "RET", "CALL", "BAR", "WARPSYNC")
@@ -149,9 +150,10 @@ def compiler_of(library):
 
 
 def blocks(kernel):
-    """That have their registers in a multiprocessor at once."""
+    """That a multiprocessor has room for at once, by registers and threads."""
     of_thread = -(-kernel["registers"] // TOGETHER) * TOGETHER
-    return REGISTERS // (of_thread * kernel["threads"])
+    return min(REGISTERS // (of_thread * kernel["threads"]), RESIDENT_THREADS // kernel["threads"],
+               RESIDENT_BLOCKS)
 
 
 def is_worse(now, before):

@@ -241,6 +241,10 @@ TEST_CASE("batch invariance: bf16, wide, weights in 4 bits") {
 TEST_CASE("batch invariance: bf16, a file's blocks of Q4_K and Q6_K") {
   check_invariance(llama_of_blocks(), BlockFormat::kQ4_K, BlockFormat::kQ6_K, DataType::kBF16);
 }
+TEST_CASE("batch invariance: bf16, rows in 8 bits for Q4_K beside exact ones for Q8_0") {
+  check_invariance(llama_of_blocks(), BlockFormat::kQ4_K, BlockFormat::kQ8_0, DataType::kBF16,
+                   Activations::kBelow8Bits);
+}
 TEST_CASE("batch invariance: f32, a file's blocks of Q5_1 and MXFP4") {
   check_invariance(llama_of_blocks(), BlockFormat::kQ5_1, BlockFormat::kMxfp4, DataType::kF32);
 }

@@ -82,6 +82,8 @@ def check_worse():
     assert not is_worse(kernel, kernel) and not is_worse(kernel | {"registers": 70, "loads": 9}, kernel)
     assert not is_worse(kernel | {"registers": 80}, kernel)  # three blocks as before
     assert not is_worse(kernel | {"registers": 128}, kernel | {"registers": 90})
+    few = kernel | {"registers": 23}  # eight blocks by threads, ten by registers
+    assert not is_worse(few | {"registers": 32}, few) and is_worse(few | {"registers": 33}, few)
     for worse in ({"registers": 81}, {"local": 4}, {"loads": 7}, {"loops": [8, 3]}, {"loops": [8]},
                   {"tensor": 0.05}):
         assert is_worse(kernel | worse, kernel), worse
