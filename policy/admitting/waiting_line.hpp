@@ -3,12 +3,17 @@
 // (decreasing first fit, S3), or shortest first, which has the least mean wait. Either
 // alone would let some wait for ever. Here each request lets others pass only so far:
 //
-//   fair share = the work in front of it when it began to wait, and its own
-//   allowance  = (k - 1) times that; whatever overtakes takes its own work from it
+//   fair share = what goes before it in order of arrival, and its own work: what has started
+//                from in front of it since it began to wait, and what waits there now
 //
-// and what is more than an allowance does not overtake. So the work that starts while a
-// request waits, of those that came before or after, is at most k times its fair share.
-// One that comes back into the line, because it was preempted, counts anew.
+// Whenever a request that came later starts, all that has overtaken one that waits, this one
+// included, is at most (k - 1) times the waiting one's fair share, by works as they are known
+// at that moment. So of what starts while a request waits, from in front and behind, all is at
+// most k times its fair share, where works and the line in front stay as they were. A share
+// that shrinks, because a work turns out smaller or one in front is withdrawn, takes back what
+// has not been used of it, and what was used beyond it has to be made up for before anything
+// more overtakes. One that comes back in front, because it was preempted, is in front: it
+// would start first by arrival, too. Its own wait counts anew.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +36,8 @@ class WaitingLine {
       : order_(order), most_wait_(most_wait) {}
 
   void wait(Arrival request, std::uint64_t work);
-  // Its work is known better, and with it its fair share. One that is not in the line is ignored.
+  // Its work is known better, and with it the fair shares of it and of all behind it. One that is not in the
+  // line is ignored. Takes no pass over the line.
   void set_work(Arrival request, std::uint64_t work);
   void start(Arrival request);     // it leaves the line, and has overtaken all in front
   void withdraw(Arrival request);  // it leaves the line
@@ -45,7 +51,7 @@ class WaitingLine {
   friend class Fingerprint;
   struct Waiting {
     std::uint64_t work = 0;
-    double allowance = 0;
+    std::uint64_t started_in_front = 0, overtaken_by = 0;  // work, since it waits
   };
 
   AdmissionOrder order_;

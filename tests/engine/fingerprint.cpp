@@ -369,7 +369,8 @@ void Fingerprint::add_flows(const FairQueue& flows, const IdOf& id_of) {
     if (flow.line)
       for (const auto& [arrival, waiting] : flow.line->waiting_) {
         add(waiting.work);
-        add_number(waiting.allowance);
+        add(waiting.started_in_front);
+        add(waiting.overtaken_by);
       }
     add(flow.num_running);
     add(flow.num_requests);
