@@ -52,10 +52,10 @@ bool EngineCore::take(Sequence& sequence, const LengthForecast::Answer& answer) 
   const bool is_first = std::exchange(length.is_awaited, false);
   if (!is_first && sequence.has_started) return false;
   length.likely = answer.likely_tokens;
-  flows_.set_work(sequence.flow, sequence.arrival, work_of(sequence));
   const bool is_reserved = options_.serving.reservation == ReservationPolicy::kPredicted;
   if (is_reserved)
     sequence.reserve(std::max(answer.reserved_tokens, sequence.num_generated() + 1), pages_.page_size());
+  flows_.set_work(sequence.flow, sequence.arrival, work_of(sequence));
   if (!is_first) return true;
   emit(sequence.id, ReservationChanged{.cause = ReservationChanged::Cause::kForecast,
                                        .num_tokens = is_reserved ? length.reserved : length.likely,
@@ -99,6 +99,7 @@ bool EngineCore::refine(Sequence& sequence, const LengthForecast::Answer& answer
     sequence.heed_length();
     return false;
   }
+  flows_.set_work(sequence.flow, sequence.arrival, work_of(sequence));  // it may have begun, and wait again
   emit(sequence.id, ReservationChanged{.cause = grows ? ReservationChanged::Cause::kRefined
                                                       : ReservationChanged::Cause::kShrunk,
                                        .num_tokens = reserved,
@@ -132,10 +133,17 @@ void EngineCore::foresee_again() {
   if (!command.questions.empty()) out_->push_back(std::move(command));
 }
 
-// Tokens, as the order of waiting sequences counts them.
+// Tokens, as the order of waiting sequences counts them. An answer that has begun is as long as was set aside
+// for it; where it has come further than anything foretold, as long again, as an overrun's reservation is.
 std::uint64_t EngineCore::work_of(const Sequence& sequence) const {
+  if (!sequence.is_checked) return sequence.num_prompt;  // how long its answer may be is not known yet
   const ForeseenLength& length = sequence.length;
-  return std::uint64_t{sequence.num_prompt} + (length.likely > 0 ? length.likely : length.max_tokens);
+  const std::uint32_t num_generated = sequence.num_generated();
+  std::uint32_t answer = length.likely > 0 ? length.likely : length.max_tokens;
+  if (num_generated > 0) answer = std::max(answer, length.reserved);
+  if (num_generated >= answer)
+    answer = doubled_reservation({.reserved = num_generated, .max_tokens = length.max_tokens});
+  return std::uint64_t{sequence.num_prompt} + answer;
 }
 
 bool EngineCore::is_forecast_awaited(const Sequence& sequence) const {

@@ -396,6 +396,47 @@ TEST_CASE("reservations: the shortest likely answer goes first, and many can't k
   CHECK(world.answer(longer).tokens == counting(100, 40));
 }
 
+void pause(CoreWorld& world, SequenceId id) {
+  world.hand(PauseSequence{.sequence = id});
+  world.finish_all();
+}
+
+TEST_CASE("reservations: an answer that has outgrown its forecast is not the shortest one for that") {
+  CoreWorld world = world_of(ReservationPolicy::kMax, AdmissionOrder::kShortestFirst);
+  const auto outgrown = world.admit(counting(1, 5), 40);
+  world.forecast(outgrown, 3, 3);
+  run_to(world, outgrown, 10);
+  pause(world, outgrown);
+  const auto all_pages = world.admit_known(counting(20, 5), 50, 6);
+  const auto other = world.admit(counting(40, 5), 40);
+  world.forecast(other, 12, 12);
+  world.hand(ResumeSequence{.sequence = outgrown});
+  while (!world.answer(all_pages).has_ended) world.finish_batch(0);
+  CHECK(runs(world, other));  // 12 tokens before twice as many as the other one has
+  CHECK(world.answer(outgrown).started.size() == 1);
+  world.finish_all();
+  for (const auto id : {outgrown, other}) CHECK(world.answer(id).tokens == counting(100, 40));
+}
+
+TEST_CASE("reservations: what is set aside for an answer that has begun is its place in the order") {
+  CoreWorld world = handing_world(ReservationPolicy::kPredicted, AdmissionOrder::kShortestFirst, 64);
+  const auto begun = world.admit(counting(1, 5), 200);
+  world.forecast(begun, 180, 1);
+  run_to(world, begun, 33);
+  pause(world, begun);
+  const auto all_pages = world.admit_known(counting(20, 5), 245, 6);
+  const auto other = world.admit(counting(40, 5), 200);
+  world.forecast(other, 200, 170);
+  bool is_shrunk = false;
+  SUBCASE("180 are, while 170 are likely of the other one") {}
+  SUBCASE("a look at it that comes while it waits says 150") { is_shrunk = true; }
+  world.hand(ResumeSequence{.sequence = begun});
+  if (is_shrunk) world.look(begun, 150, 32);
+  while (!world.answer(all_pages).has_ended) world.finish_batch(0);
+  CHECK(world.answer(begun).started.size() == (is_shrunk ? 2 : 1));
+  CHECK(runs(world, other) == !is_shrunk);
+}
+
 TEST_CASE("reservations: by length, one that does not fit on one worker runs on another") {
   CoreWorld world = world_of(ReservationPolicy::kMax, AdmissionOrder::kShortestFirst);
   world.start_worker(1);
