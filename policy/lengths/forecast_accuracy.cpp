@@ -17,6 +17,12 @@ int order_of(LengthGuess a, LengthGuess b) {
   return (a.likely > b.likely ? 1 : 0) - (a.likely < b.likely ? 1 : 0);
 }
 
+bool shows_all_losses(double quantile, const JudgedAnswer& answer) {
+  return std::all_of(answer.guesses.begin(), answer.guesses.end(), [&](const LengthGuess& guess) {
+    return pinball_loss(quantile, guess.reserved, answer.length).has_value();
+  });
+}
+
 }  // namespace
 
 JudgedLooks& JudgedLooks::operator+=(const JudgedLooks& more) {
@@ -66,17 +72,22 @@ void ForecastAccuracy::count_pairs(const JudgedAnswer& answer, std::int64_t sign
 // Anew each time: no error adds up.
 void ForecastAccuracy::add_up() {
   for (StageSums& sums : sums_) sums.loss = sums.log_error = 0;
+  num_compared_ = 0;
   log_error_ = 0;
   looks_ = {};
   for (const JudgedAnswer& answer : answers_) {
-    for (std::size_t i = 0; i < kNumLengthStages; ++i) {
-      const LengthGuess& guess = answer.guesses[i];
-      sums_[i].loss += pinball_loss(quantile_, guess.reserved, answer.length).value_or(0);
-      sums_[i].log_error += log_error(guess.likely, answer.length);
-    }
+    if (shows_all_losses(quantile_, answer)) add_losses(answer);
+    for (std::size_t i = 0; i < kNumLengthStages; ++i)
+      sums_[i].log_error += log_error(answer.guesses[i].likely, answer.length);
     log_error_ += log_error(answer.likely, answer.length);
     looks_ += answer.looks;
   }
+}
+
+void ForecastAccuracy::add_losses(const JudgedAnswer& answer) {
+  for (std::size_t i = 0; i < kNumLengthStages; ++i)
+    sums_[i].loss += pinball_loss(quantile_, answer.guesses[i].reserved, answer.length).value_or(0);
+  num_compared_ += 1;
 }
 
 double ForecastAccuracy::coverage() const {
@@ -101,8 +112,8 @@ double ForecastAccuracy::mean_log_error() const {
 }
 
 double ForecastAccuracy::mean_loss(LengthStage stage) const {
-  if (answers_.empty()) return 0;
-  return sums_[static_cast<std::size_t>(stage)].loss / static_cast<double>(answers_.size());
+  if (num_compared_ == 0) return 0;
+  return sums_[static_cast<std::size_t>(stage)].loss / static_cast<double>(num_compared_);
 }
 
 double ForecastAccuracy::mean_log_error(LengthStage stage) const {
@@ -121,9 +132,14 @@ double ForecastAccuracy::constant_loss() const {
   const auto place = static_cast<std::size_t>(quantile_ * static_cast<double>(by_length_.size()));
   const std::uint32_t constant = by_length_[std::min(place, by_length_.size() - 1)];
   double sum = 0;
-  for (const JudgedAnswer& answer : answers_)
-    sum += pinball_loss(quantile_, constant, answer.length).value_or(0);
-  return sum / static_cast<double>(answers_.size());
+  std::size_t num_shown = 0;
+  for (const JudgedAnswer& answer : answers_) {
+    const auto loss = pinball_loss(quantile_, constant, answer.length);
+    if (!loss || !shows_all_losses(quantile_, answer)) continue;
+    sum += *loss;
+    num_shown += 1;
+  }
+  return num_shown == 0 ? 0 : sum / static_cast<double>(num_shown);
 }
 
 }  // namespace troupe

@@ -49,13 +49,16 @@ class ForecastAccuracy {
   double coverage(std::size_t tenth) const;
   double mean_log_error() const;  // of likely; 0: none yet
 
-  // A stage's guesses count whether they were used or not.
-  double mean_loss(LengthStage stage) const;       // pinball, tokens; 0: none yet
-  double mean_log_error(LengthStage stage) const;  // so, too
+  // A stage's guesses count whether they were used or not. Pinball, tokens; 0: none yet. Over those answers
+  // that show what each stage's guess cost: one that was cut off before it was as long as some stage's guess
+  // shows only what the shorter guesses cost, and would speak for the longer one whatever it is.
+  double mean_loss(LengthStage stage) const;
+  double mean_log_error(LengthStage stage) const;  // over all
   // Kendall's tau: of pairs of answers of which one is known to be longer, the share that the guesses put in
   // that order less the share that they put in the other; 0: there are none.
   double tau(LengthStage stage) const;
-  // The pinball loss of the constant that would have been best, known afterwards.
+  // The pinball loss of the constant that would have been best, known afterwards, over those of the same
+  // answers that show it.
   double constant_loss() const;
 
   // Sums over the answers, each looked at while it ran.
@@ -78,6 +81,7 @@ class ForecastAccuracy {
   void drop_oldest();
   void count_pairs(const JudgedAnswer& answer, std::int64_t sign);
   void add_up();
+  void add_losses(const JudgedAnswer& answer);
   Placed placed(const JudgedAnswer& answer, std::uint64_t number) const;
 
   double quantile_;
@@ -86,6 +90,7 @@ class ForecastAccuracy {
   std::vector<Placed> by_reserved_;       // sorted
   std::vector<std::uint32_t> by_length_;  // sorted
   std::array<StageSums, kNumLengthStages> sums_ = {};
+  std::size_t num_compared_ = 0;  // answers in the sums of losses
   std::int64_t num_ordered_ = 0;  // pairs of which one is known to be longer
   double log_error_ = 0;
   JudgedLooks looks_;

@@ -362,8 +362,9 @@ void Metrics::define_forecast_stages() {
   auto& make = *implementation_;
   const auto loss = [&](const std::string& stage) {
     return make.gauge("troupe_length_forecast_loss_tokens",
-                      "Mean pinball loss of a stage's guesses over the last 500 answers; the stage with the "
-                      "least is used. constant: of the best constant, known afterwards.",
+                      "Mean pinball loss of a stage's guesses, over those of the last 500 answers that show "
+                      "each stage's; the stage with the least is used. constant: of the best constant, known "
+                      "afterwards.",
                       {{"stage", stage}});
   };
   forecast_loss_constant = loss("constant");

@@ -35,6 +35,19 @@ double plain_tau(const std::deque<JudgedAnswer>& answers, std::size_t stage) {
   return ordered == 0 ? 0 : concordant / ordered;
 }
 
+// Over answers that ended by themselves, or were cut off behind all guesses.
+double plain_loss(const std::deque<JudgedAnswer>& answers, std::size_t stage, double rank) {
+  double sum = 0, number = 0;
+  for (const auto& answer : answers) {
+    std::uint32_t most = 0;
+    for (const LengthGuess& guess : answer.guesses) most = std::max(most, guess.reserved);
+    if (!answer.length.is_whole && answer.length.num_tokens < most) continue;
+    sum += *pinball_loss(rank, answer.guesses[stage].reserved, answer.length);
+    number += 1;
+  }
+  return sum / number;
+}
+
 double plain_coverage(std::vector<JudgedAnswer> answers, std::size_t tenth) {
   std::stable_sort(answers.begin(), answers.end(),
                    [](const auto& a, const auto& b) { return a.reserved < b.reserved; });
@@ -67,11 +80,8 @@ TEST_CASE("forecast accuracy: kept as answers come, it is what all of them toget
     const auto& answers = accuracy.answers();
     for (std::size_t stage = 0; stage < kNumLengthStages; ++stage) {
       CHECK(accuracy.tau(static_cast<LengthStage>(stage)) == doctest::Approx(plain_tau(answers, stage)));
-      double loss = 0;
-      for (const auto& answer : answers)
-        loss += pinball_loss(kRank, answer.guesses[stage].reserved, answer.length).value_or(0);
       CHECK(accuracy.mean_loss(static_cast<LengthStage>(stage)) ==
-            doctest::Approx(loss / static_cast<double>(answers.size())));
+            doctest::Approx(plain_loss(answers, stage, kRank)));
     }
     for (std::size_t tenth = 0; tenth < ForecastAccuracy::kNumTenths; ++tenth)
       CHECK(accuracy.coverage(tenth) ==
@@ -91,6 +101,22 @@ TEST_CASE("forecast accuracy: no constant is better than the one that is known a
     accuracy.add(answer);
   }
   CHECK(accuracy.constant_loss() == doctest::Approx(plain_constant(accuracy.answers(), 0.6)));
+}
+
+TEST_CASE("forecast accuracy: where clients leave before the longer guess shows, it is no better for that") {
+  ForecastAccuracy accuracy(0.6);
+  const auto add = [&accuracy](SeenLength length) {
+    JudgedAnswer answer{.length = length};
+    for (LengthGuess& guess : answer.guesses) guess = {.reserved = 400, .likely = 400};
+    answer.guesses[0] = {.reserved = 150, .likely = 150};
+    accuracy.add(answer);
+  };
+  for (int i = 0; i < 40; ++i) add({.num_tokens = 250, .is_whole = false});
+  CHECK(accuracy.mean_loss(LengthStage::kEveryone) == 0);  // none can be compared
+  CHECK(accuracy.constant_loss() == 0);
+  for (int i = 0; i < 10; ++i) add({.num_tokens = 160});
+  CHECK(accuracy.mean_loss(LengthStage::kEveryone) == doctest::Approx(0.6 * 10));
+  CHECK(accuracy.mean_loss(LengthStage::kTenant) == doctest::Approx(0.4 * 240));
 }
 
 TEST_CASE("forecast accuracy: guesses in the order of the lengths have a tau of 1, in the other one of -1") {
