@@ -256,6 +256,7 @@ class EngineCore {
   void foresee_again();
   static ForecastLength::Question question_of(const Sequence& sequence);
   bool take(Sequence& sequence, const LengthForecast::Answer& answer);
+  void reserve_foretold(Sequence& sequence, std::uint32_t num_tokens, std::uint32_t standing);
   bool wants_state(const Sequence& sequence, const SequenceStep& step, const Worker& worker) const;
   void ask_with_state(const Sequence& sequence, std::span<const float> state,
                       std::optional<std::size_t>& place);
@@ -264,6 +265,7 @@ class EngineCore {
   std::uint64_t work_of(const Sequence& sequence) const;
   bool is_forecast_awaited(const Sequence& sequence) const;
   std::uint32_t expected_answer(const Sequence& sequence, std::uint32_t scenario) const;
+  std::uint32_t least_expected(const Sequence& sequence) const;
   Commitment commitment_of(const Sequence& sequence, const Worker& worker, std::uint32_t scenario) const;
   std::vector<Commitment> commitments_of(const Worker& worker, std::uint32_t scenario) const;
   Room room_of(const Worker& worker) const;

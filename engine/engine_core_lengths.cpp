@@ -49,18 +49,27 @@ void EngineCore::take(const LengthForecast& event) {
 bool EngineCore::take(Sequence& sequence, const LengthForecast::Answer& answer) {
   if (answer.is_refined) return refine(sequence, answer);
   ForeseenLength& length = sequence.length;
+  const std::uint32_t standing = least_expected(sequence);
   const bool is_first = std::exchange(length.is_awaited, false);
   if (!is_first && sequence.has_started) return false;
   length.likely = answer.likely_tokens;
   const bool is_reserved = options_.serving.reservation == ReservationPolicy::kPredicted;
-  if (is_reserved)
-    sequence.reserve(std::max(answer.reserved_tokens, sequence.num_generated() + 1), pages_.page_size());
+  if (is_reserved) reserve_foretold(sequence, answer.reserved_tokens, standing);
   flows_.set_work(sequence.flow, sequence.arrival, work_of(sequence));
   if (!is_first) return true;
   emit(sequence.id, ReservationChanged{.cause = ReservationChanged::Cause::kForecast,
                                        .num_tokens = is_reserved ? length.reserved : length.likely,
                                        .time = now_});
   return true;
+}
+
+// standing: what was counted on before. Where history had stood in, with less, the sequence may run beside
+// others that leave no room for more. Then the old end is the reservation, which is reported.
+void EngineCore::reserve_foretold(Sequence& sequence, std::uint32_t num_tokens, std::uint32_t standing) {
+  sequence.reserve(std::max(num_tokens, sequence.num_generated() + 1), pages_.page_size());
+  const bool runs = sequence.phase == Sequence::Phase::kRunning;
+  if (runs && sequence.length.reserved > standing && !all_fit(workers_[sequence.worker]))
+    sequence.reserve(standing, pages_.page_size());
 }
 
 // The step draws the answer's first token, or the one that follows on each kTokensBetweenLooks.
@@ -169,6 +178,13 @@ std::uint32_t EngineCore::expected_answer(const Sequence& sequence, std::uint32_
     case ReservationPolicy::kOnDemand: break;
   }
   return length.max_tokens;
+}
+
+std::uint32_t EngineCore::least_expected(const Sequence& sequence) const {
+  std::uint32_t least = sequence.length.max_tokens;
+  for (std::uint32_t scenario = 0; scenario < kNumScenarios; ++scenario)
+    least = std::min(least, expected_answer(sequence, scenario));
+  return least;
 }
 
 // The step that shows an answer's end was submitted with the steps behind it.

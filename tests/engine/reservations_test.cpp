@@ -169,6 +169,26 @@ TEST_CASE("reservations: without a forecast, history serves after a while") {
   CHECK(runs(world, second));
 }
 
+TEST_CASE("reservations: a forecast that comes when history has stood in gets no more than fits") {
+  CoreWorld world = world_of(ReservationPolicy::kPredicted);
+  for (int i = 0; i < 50; ++i) {
+    world.admit_known(counting(1, 5), 50, 4);
+    world.finish_all();
+  }
+  const auto first = world.admit(counting(1, 5), 50), second = world.admit(counting(50, 5), 50);
+  world.now += EngineCore::kLongestForecastWait;
+  world.hand(SchedulerTick{});
+  REQUIRE(runs(world, first));
+  REQUIRE(runs(world, second));
+  world.forecast(second, 50);
+  CHECK(world.answer(second).reserved.back().num_tokens == 50);
+  world.forecast(first, 50);  // beside that there is no room
+  CHECK(world.answer(first).reserved.back().num_tokens == 4);
+  world.finish_all();
+  CHECK(num_caused(world, first, Cause::kGaveWay) == 1);
+  for (const auto id : {first, second}) CHECK(world.answer(id).tokens == counting(100, 50));
+}
+
 TEST_CASE("reservations: an answer longer than foretold grows where there is room") {
   CoreWorld world = world_of(ReservationPolicy::kPredicted);
   const auto first = world.admit(counting(1, 5), 28);
