@@ -6,14 +6,14 @@
 //   fair share = what goes before it in order of arrival, and its own work: what has started
 //                from in front of it since it began to wait, and what waits there now
 //
-// Whenever a request that came later starts, all that has overtaken one that waits, this one
-// included, is at most (k - 1) times the waiting one's fair share, by works as they are known
-// at that moment. So of what starts while a request waits, from in front and behind, all is at
-// most k times its fair share, where works and the line in front stay as they were. A share
-// that shrinks, because a work turns out smaller or one in front is withdrawn, takes back what
-// has not been used of it, and what was used beyond it has to be made up for before anything
-// more overtakes. One that comes back in front, because it was preempted, is in front: it
-// would start first by arrival, too. Its own wait counts anew.
+// Whenever next() gives a request, all that has overtaken one in front of it that waits, this
+// one included, is at most (k - 1) times the waiting one's fair share, by works as they are
+// known at that moment. So of what starts while a request waits, from in front and behind, all
+// is at most k times its fair share, if works stay as they were, none in front is withdrawn and
+// only what next() gives starts. A share that shrinks, because a work turns out smaller or one
+// in front is withdrawn, takes back what is left of the allowance; nothing more overtakes until
+// the share has grown beyond what has. One that comes back in front, because it was preempted,
+// is in front: it would start first by arrival, too. Its own wait counts anew.
 #pragma once
 
 #include <cstddef>
