@@ -110,13 +110,14 @@ void TurnKeeping::forget_old(std::int64_t now) {
 }
 
 void TurnKeeping::write_changes(std::int64_t now) {
-  bool is_good = true;
+  bool is_good = file_.overwrite_erased();
   const auto changes = memory_->take_changes();
   for (const TurnChange& change : changes)
     is_good = (change.content ? file_.add(stored_turn(change, now)) : file_.erase(change.number)) && is_good;
-  if (changes.empty()) return;
+  if (changes.empty() && is_good) return;
   if (!is_good && !has_failed_)
-    log(LogLevel::kWarning, "turns of chats can't be written: a later process encodes them anew");
+    log(LogLevel::kWarning,
+        "turns of chats can't be written, or overwritten yet: a later process encodes them anew");
   has_failed_ = !is_good;
 }
 

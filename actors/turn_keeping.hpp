@@ -25,7 +25,8 @@ class TurnKeeping {
   TurnKeeping(std::shared_ptr<const StateDirectory> directory, std::shared_ptr<TurnMemory> memory,
               std::span<const EngineModel> models, std::chrono::seconds keep);
 
-  // Writes what has changed since the last call. Forgotten parts are overwritten when this returns.
+  // Writes what has changed since the last call. Forgotten parts are overwritten when this
+  // returns; those that the disk refuses to overwrite are tried again by the next call.
   void write();
 
  private:

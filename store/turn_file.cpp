@@ -163,6 +163,7 @@ std::vector<StoredTurn> TurnFile::take_stored() { return std::exchange(stored_, 
 
 bool TurnFile::add(const StoredTurn& turn) {
   if (turn.before != 0 && !places_.contains(turn.before)) return false;
+  if (places_.contains(turn.number) || to_overwrite_.contains(turn.number)) return false;
   const auto contents = contents_of(turn);
   BlockHead head{
       .num_bytes = contents.size(), .number = turn.number, .before = turn.before, .written = turn.written};
@@ -179,19 +180,28 @@ bool TurnFile::add(const StoredTurn& turn) {
   return true;
 }
 
-// The head first: a process that is killed in between leaves no part that could be read.
 bool TurnFile::erase(std::uint64_t number) {
   const auto known = places_.find(number);
   if (known == places_.end()) return true;
-  const Place place = known->second;
+  num_erased_ += sizeof(BlockHead) + known->second.num_bytes;
+  to_overwrite_.insert(places_.extract(known));
+  const bool is_good = overwrite_erased();
+  copy_without_gaps();
+  return is_good;
+}
+
+bool TurnFile::overwrite_erased() {
+  std::erase_if(to_overwrite_, [&](const auto& part) { return overwrite(part.first, part.second) == 0; });
+  return to_overwrite_.empty();
+}
+
+// The head first: a process that is killed in between leaves no part that could be read.
+int TurnFile::overwrite(std::uint64_t number, const Place& place) {
   BlockHead head{.kind = BlockKind::kErased, .num_bytes = place.num_bytes, .number = number};
   head.checksum = checksum_of(head, {});
-  int problem = write_all_at(file_.get(), place.begin - sizeof(head), bytes_of(head));
-  if (problem == 0) problem = write_zeros(file_.get(), place.begin, place.num_bytes);
-  places_.erase(known);
-  num_erased_ += sizeof(head) + place.num_bytes;
-  copy_without_gaps();
-  return problem == 0;
+  if (const int problem = write_all_at(file_.get(), place.begin - sizeof(head), bytes_of(head)))
+    return problem;
+  return write_zeros(file_.get(), place.begin, place.num_bytes);
 }
 
 std::vector<std::uint64_t> TurnFile::written_before(std::int64_t time) const {
@@ -235,6 +245,7 @@ void TurnFile::copy_without_gaps() {
   }
   file_ = std::move(copied);
   places_ = std::move(places);
+  to_overwrite_.clear();
   end_ = end;
   num_erased_ = 0;
 }

@@ -32,11 +32,14 @@ class TurnFile {
   // Parts that the file held when it was opened, by number. Empties the list.
   std::vector<StoredTurn> take_stored();
 
-  // False, and nothing is written: the disk has no room, or the part before it is not there.
+  // False, and nothing is written: the disk has no room, the part before it is not there, or
+  // one of this number still is.
   [[nodiscard]] bool add(const StoredTurn& turn);
   // The part's bytes are overwritten with zeros. Unknown numbers are ignored. False: the disk
-  // failed.
+  // failed, and overwrite_erased() is to try again.
   [[nodiscard]] bool erase(std::uint64_t number);
+  // What erase() could not overwrite. False: the disk still fails.
+  [[nodiscard]] bool overwrite_erased();
 
   // Parts written before this time (Unix seconds) that nothing later continues.
   std::vector<std::uint64_t> written_before(std::int64_t time) const;
@@ -50,13 +53,15 @@ class TurnFile {
 
   void open_or_create();
   void read();
+  int overwrite(std::uint64_t number, const Place& place);
   void copy_without_gaps();
 
   const StateDirectory& directory_;
   PlainFile file_;
-  std::uint64_t end_ = 0;                  // where the next block begins
-  std::uint64_t num_erased_ = 0;           // bytes of blocks that are gone
-  std::map<std::uint64_t, Place> places_;  // by number
+  std::uint64_t end_ = 0;                        // where the next block begins
+  std::uint64_t num_erased_ = 0;                 // bytes of blocks that are gone
+  std::map<std::uint64_t, Place> places_;        // by number
+  std::map<std::uint64_t, Place> to_overwrite_;  // erased parts whose bytes are still there
   std::vector<StoredTurn> stored_;
 };
 

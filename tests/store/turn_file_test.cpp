@@ -2,8 +2,10 @@
 #include "store/turn_file.hpp"
 
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstddef>
 #include <filesystem>
 #include <random>
@@ -33,6 +35,26 @@ StoredTurn turn(std::uint64_t number, std::uint64_t before = 0, const std::strin
           .answer_specials = {{13, 14}},
           .tokens = {1, 2, -3}};
 }
+
+// The kernel's own limit stands in for a disk that fails behind so many bytes of a file.
+class FailingDisk {
+ public:
+  explicit FailingDisk(std::size_t num_bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    REQUIRE(::getrlimit(RLIMIT_FSIZE, &before_) == 0);
+    const rlimit tight{.rlim_cur = num_bytes, .rlim_max = before_.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &tight) == 0);
+  }
+  ~FailingDisk() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+  FailingDisk(const FailingDisk&) = delete;
+  FailingDisk& operator=(const FailingDisk&) = delete;
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int);
+};
 
 std::vector<StoredTurn> stored_in(const TemporaryDirectory& root) {
   configure_logging(LogLevel::kOff, LogFormat::kText);
@@ -72,6 +94,29 @@ TEST_CASE("turn file: an erased part leaves nothing, and the rest stays") {
   }
   CHECK(test::file_text(root.path() / kTurnFileName).find("Anna") == std::string::npos);
   CHECK(stored_in(root) == std::vector<StoredTurn>{turn(2, 0, "Clara")});
+}
+
+TEST_CASE("turn file: what a failing disk did not overwrite is overwritten later") {
+  const TemporaryDirectory root;
+  {
+    const StateDirectory directory(root.path());
+    TurnFile file(directory);
+    CHECK(file.add(turn(1, 0, "Anna")));
+    const auto end = std::filesystem::file_size(root.path() / kTurnFileName);
+    CHECK(file.add(turn(2, 0, "Clara")));
+    CHECK(file.add(turn(3, 0, "Emma")));
+    {
+      const FailingDisk disk(end);
+      CHECK_FALSE(file.erase(2));
+      CHECK_FALSE(file.overwrite_erased());
+    }
+    CHECK_FALSE(file.add(turn(2, 0, "Laura")));  // two of one number: what is behind would be lost
+    CHECK(file.overwrite_erased());
+    CHECK(file.add(turn(4, 3, "Maria")));
+  }
+  CHECK(test::file_text(root.path() / kTurnFileName).find("Clara") == std::string::npos);
+  CHECK(stored_in(root) ==
+        std::vector<StoredTurn>{turn(1, 0, "Anna"), turn(3, 0, "Emma"), turn(4, 3, "Maria")});
 }
 
 TEST_CASE("turn file: cut off or damaged anywhere, it has the parts in front of that") {
