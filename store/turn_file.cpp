@@ -23,10 +23,11 @@
 namespace troupe {
 namespace {
 
-constexpr std::uint64_t kHeader = 0x31534e5255545254;  // changes with the byte order, too
+constexpr std::uint64_t kHeader = 0x32534e5255545254;  // changes with the byte order, too
 constexpr std::uint32_t kMagic = 0x314e5254;
 constexpr std::uint64_t kSmallGaps = std::uint64_t{1} << 20;  // are left
 constexpr std::uint64_t kMostAtOnce = std::uint64_t{1} << 20;
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;  // of a part
 
 enum class BlockKind : std::uint32_t { kPart = 1, kErased = 2 };
 
@@ -36,16 +37,17 @@ struct BlockHead {
   std::uint64_t num_bytes = 0;  // of the contents
   std::uint64_t number = 0, before = 0;
   std::int64_t written = 0;
-  std::uint64_t checksum = 0;  // of this head without it, and the contents of a part
+  std::uint64_t checksum = 0;  // of this head without it, its place, and the contents of a part
 };
 
 std::string_view bytes_of(const BlockHead& head) {
   return {reinterpret_cast<const char*>(&head), sizeof(head)};
 }
 
-std::uint64_t checksum_of(BlockHead head, std::string_view contents) {
+// place: of the head in the file, so that no bytes of a client's text pass for a block.
+std::uint64_t checksum_of(BlockHead head, std::uint64_t place, std::string_view contents) {
   head.checksum = 0;
-  const auto seed = XXH3_64bits(&head, sizeof(head));
+  const auto seed = XXH3_64bits_withSeed(&head, sizeof(head), place);
   return XXH3_64bits_withSeed(contents.data(), contents.size(), seed);
 }
 
@@ -91,14 +93,31 @@ int write_zeros(int file, std::uint64_t place, std::uint64_t num_bytes) {
   return 0;
 }
 
-int copy(int from, std::uint64_t place, std::uint64_t num_bytes, int to, std::uint64_t to_place) {
-  for (std::uint64_t done = 0; done < num_bytes;) {
-    const auto some = read_all_at(from, place + done, std::min(kMostAtOnce, num_bytes - done));
-    if (!some || some->empty()) return EIO;
-    if (const int problem = write_all_at(to, to_place + done, *some)) return problem;
-    done += some->size();
+// What is behind the place is overwritten, but for holes, and cut off.
+int cut_off(int file, off_t place) {
+  int problem = 0;
+  off_t begin = ::lseek(file, place, SEEK_DATA);
+  while (begin >= 0 && problem == 0) {
+    const off_t end = ::lseek(file, begin, SEEK_HOLE);
+    if (end < 0) break;
+    problem = write_zeros(file, static_cast<std::uint64_t>(begin), static_cast<std::uint64_t>(end - begin));
+    begin = ::lseek(file, end, SEEK_DATA);
   }
-  return 0;
+  if (::ftruncate(file, place) != 0) return errno;
+  return problem;
+}
+
+// With its head, whose checksum depends on its place.
+int copy_part(int from, std::uint64_t from_place, int to, std::uint64_t to_place) {
+  BlockHead head;
+  const auto read_head = read_all_at(from, from_place, sizeof(head));
+  std::string_view bytes = read_head ? std::string_view(*read_head) : std::string_view();
+  if (!take(bytes, head) || head.num_bytes > kMostBytes) return EIO;
+  const auto contents = read_all_at(from, from_place + sizeof(head), head.num_bytes);
+  if (!contents || head.checksum != checksum_of(head, from_place, *contents)) return EIO;
+  head.checksum = checksum_of(head, to_place, *contents);
+  if (const int problem = write_all_at(to, to_place, bytes_of(head))) return problem;
+  return write_all_at(to, to_place + sizeof(head), *contents);
 }
 
 }  // namespace
@@ -123,7 +142,7 @@ void TurnFile::open_or_create() {
   if (*size > 0) log(LogLevel::kWarning, "the file of turns is none, and is begun anew");
   std::string begun;
   put(begun, kHeader);
-  int problem = ::ftruncate(file_.get(), 0) == 0 ? 0 : errno;
+  int problem = cut_off(file_.get(), 0);
   if (problem == 0) problem = write_all_at(file_.get(), 0, begun);
   if (problem != 0) throw std::system_error(problem, std::generic_category(), kTurnFileName);
 }
@@ -137,14 +156,15 @@ void TurnFile::read() {
     if (!read_head) throw std::system_error(EIO, std::generic_category(), kTurnFileName);
     std::string_view bytes = *read_head;
     const auto contents = end_ + sizeof(head);
-    if (!take(bytes, head) || head.magic != kMagic || head.num_bytes > size - contents) break;
+    if (!take(bytes, head) || head.magic != kMagic) break;
+    if (head.num_bytes > std::min(size - contents, kMostBytes)) break;
     StoredTurn turn{.number = head.number, .before = head.before, .written = head.written};
     if (head.kind == BlockKind::kErased) {
-      if (head.checksum != checksum_of(head, {})) break;
+      if (head.checksum != checksum_of(head, end_, {})) break;
       num_erased_ += sizeof(head) + head.num_bytes;
     } else {
       const auto part = read_all_at(file_.get(), contents, head.num_bytes);
-      if (!part || head.checksum != checksum_of(head, *part) || !read_contents(*part, turn)) break;
+      if (!part || head.checksum != checksum_of(head, end_, *part) || !read_contents(*part, turn)) break;
       if (turn.number <= turn.before || !places_.try_emplace(turn.number).second) break;
       places_[turn.number] = {
           .begin = contents, .num_bytes = head.num_bytes, .before = turn.before, .written = turn.written};
@@ -155,8 +175,8 @@ void TurnFile::read() {
   if (end_ == size) return;
   log(LogLevel::kWarning, "the end of the file of turns is damaged, and is cut off",
       {{"bytes", size - end_}});
-  if (::ftruncate(file_.get(), static_cast<off_t>(end_)) != 0)
-    throw std::system_error(errno, std::generic_category(), kTurnFileName);
+  if (const int problem = cut_off(file_.get(), static_cast<off_t>(end_)))
+    throw std::system_error(problem, std::generic_category(), kTurnFileName);
 }
 
 std::vector<StoredTurn> TurnFile::take_stored() { return std::exchange(stored_, {}); }
@@ -167,11 +187,13 @@ bool TurnFile::add(const StoredTurn& turn) {
   const auto contents = contents_of(turn);
   BlockHead head{
       .num_bytes = contents.size(), .number = turn.number, .before = turn.before, .written = turn.written};
-  head.checksum = checksum_of(head, contents);
+  head.checksum = checksum_of(head, end_, contents);
   const auto block = std::string(bytes_of(head)) + contents;
-  if (!has_room(file_.get(), block.size())) return false;
-  // The next one is written over half a block.
-  if (write_all_at(file_.get(), end_, block) != 0) return false;
+  if (contents.size() > kMostBytes || !has_room(file_.get(), block.size())) return false;
+  if (write_all_at(file_.get(), end_, block) != 0) {
+    cut_off(file_.get(), static_cast<off_t>(end_));  // if that fails, the next one is written over it
+    return false;
+  }
   places_[turn.number] = {.begin = end_ + sizeof(head),
                           .num_bytes = contents.size(),
                           .before = turn.before,
@@ -198,9 +220,9 @@ bool TurnFile::overwrite_erased() {
 // The head first: a process that is killed in between leaves no part that could be read.
 int TurnFile::overwrite(std::uint64_t number, const Place& place) {
   BlockHead head{.kind = BlockKind::kErased, .num_bytes = place.num_bytes, .number = number};
-  head.checksum = checksum_of(head, {});
-  if (const int problem = write_all_at(file_.get(), place.begin - sizeof(head), bytes_of(head)))
-    return problem;
+  const auto begin = place.begin - sizeof(head);
+  head.checksum = checksum_of(head, begin, {});
+  if (const int problem = write_all_at(file_.get(), begin, bytes_of(head))) return problem;
   return write_zeros(file_.get(), place.begin, place.num_bytes);
 }
 
@@ -231,8 +253,7 @@ void TurnFile::copy_without_gaps() {
   auto places = places_;
   for (auto& [number, place] : places) {
     const auto num_bytes = sizeof(BlockHead) + place.num_bytes;
-    if (problem == 0)
-      problem = copy(file_.get(), place.begin - sizeof(BlockHead), num_bytes, copied.get(), end);
+    if (problem == 0) problem = copy_part(file_.get(), place.begin - sizeof(BlockHead), copied.get(), end);
     place.begin = end + sizeof(BlockHead);
     end += num_bytes;
   }

@@ -5,8 +5,9 @@
 //   header │ head, part 1 │ head, part 2 │ head, zeros │ …       zeros: a part that is gone
 //
 // Parts survive the process, not a power cut: they save computing and nothing else. The file
-// is read as hostile: a block has a checksum, and what follows the first damaged one is cut
-// off. The file is copied without its gaps when these are more than half of it.
+// is read as hostile: a block has a checksum of its bytes and its place, and what follows the
+// first damaged one is overwritten and cut off. The file is copied without its gaps when these are more than
+// half of it.
 //
 // Blocks on the disk. One thread at a time.
 #pragma once

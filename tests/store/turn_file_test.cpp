@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <csignal>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <random>
 #include <string>
@@ -117,6 +119,61 @@ TEST_CASE("turn file: what a failing disk did not overwrite is overwritten later
   CHECK(test::file_text(root.path() / kTurnFileName).find("Clara") == std::string::npos);
   CHECK(stored_in(root) ==
         std::vector<StoredTurn>{turn(1, 0, "Anna"), turn(3, 0, "Emma"), turn(4, 3, "Maria")});
+}
+
+TEST_CASE("turn file: of a part that a full disk cuts short nothing is left") {
+  const TemporaryDirectory root;
+  const auto path = root.path() / kTurnFileName;
+  {
+    const StateDirectory directory(root.path());
+    TurnFile file(directory);
+    CHECK(file.add(turn(1)));
+    const auto end = std::filesystem::file_size(path);
+    {
+      const FailingDisk disk(end + 4096);
+      CHECK_FALSE(file.add(turn(2, 1, std::string(10'000, 'x'))));
+    }
+    CHECK(std::filesystem::file_size(path) == end);
+    CHECK(file.add(turn(3, 1)));
+  }
+  CHECK(stored_in(root) == std::vector<StoredTurn>{turn(1), turn(3, 1)});
+}
+
+// As a client could send it, for its text to be read as parts of another tenant's.
+TEST_CASE("turn file: a block at another place is none") {
+  const TemporaryDirectory root;
+  const auto path = root.path() / kTurnFileName;
+  std::string block;
+  {
+    const StateDirectory directory(root.path());
+    TurnFile file(directory);
+    const auto begin = std::filesystem::file_size(path);
+    CHECK(file.add(turn(7)));
+    block = test::file_text(path).substr(begin);
+    CHECK(file.erase(7));
+    CHECK(file.add(turn(1)));
+  }
+  root.write(kTurnFileName, test::file_text(path) + block);
+  CHECK(stored_in(root) == std::vector<StoredTurn>{turn(1)});
+}
+
+TEST_CASE("turn file: a part of more bytes than any has is not read") {
+  const TemporaryDirectory root;
+  {
+    const StateDirectory directory(root.path());
+    TurnFile file(directory);
+    CHECK(file.add(turn(1)));
+  }
+  const auto path = root.path() / kTurnFileName;
+  const auto whole = test::file_text(path);
+  auto huge = whole;
+  huge.append(whole.substr(8, 48));
+  const std::uint64_t num_bytes = std::uint64_t{1} << 45;
+  std::memcpy(huge.data() + whole.size() + 8, &num_bytes, sizeof(num_bytes));
+  root.write(kTurnFileName, huge);
+  std::filesystem::resize_file(path, std::uint64_t{1} << 46);  // a hole
+  CHECK(stored_in(root) == std::vector<StoredTurn>{turn(1)});
+  CHECK(std::filesystem::file_size(path) == whole.size());
 }
 
 TEST_CASE("turn file: cut off or damaged anywhere, it has the parts in front of that") {
