@@ -124,7 +124,11 @@ void TurnKeeping::write_changes(std::int64_t now) {
 std::shared_ptr<TurnKeeping> keep_turns(const EngineOptions& options,
                                         const std::shared_ptr<TurnMemory>& memory,
                                         std::span<const EngineModel> models) {
-  if (!options.store.directory || !options.cache.disk || !memory->is_on()) return nullptr;
+  if (!options.store.directory) return nullptr;
+  if (!options.cache.disk || !memory->is_on()) {
+    remove_turn_file(*options.store.directory);
+    return nullptr;
+  }
   try {
     return std::make_shared<TurnKeeping>(
         options.store.directory, memory, models,

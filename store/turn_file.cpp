@@ -2,6 +2,7 @@
 #include "store/turn_file.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,6 +24,7 @@
 namespace troupe {
 namespace {
 
+constexpr const char* kHalfWritten = "turns.log.new";
 constexpr std::uint64_t kHeader = 0x32534e5255545254;  // changes with the byte order, too
 constexpr std::uint32_t kMagic = 0x314e5254;
 constexpr std::uint64_t kSmallGaps = std::uint64_t{1} << 20;  // are left
@@ -78,10 +80,24 @@ bool has_room(int file, std::uint64_t bytes) {
   }
 }
 
+// It has one name, and nobody else may read it.
+bool make_private(int file) {
+  struct stat status {};
+  return ::fstat(file, &status) == 0 && status.st_nlink == 1 && ::fchmod(file, 0600) == 0;
+}
+
 PlainFile open_in(const StateDirectory& directory, const std::string& name, int flags) {
   constexpr mode_t kOwnerOnly = 0600;
   return PlainFile(::openat(directory.descriptor(), name.c_str(),
                             O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | flags, kOwnerOnly));
+}
+
+bool has_zeros(int file, std::uint64_t place, std::uint64_t num_bytes) {
+  for (std::uint64_t done = 0; done < num_bytes; done += kMostAtOnce) {
+    const auto some = read_all_at(file, place + done, std::min(kMostAtOnce, num_bytes - done));
+    if (!some || some->find_first_not_of('\0') != std::string::npos) return false;
+  }
+  return true;
 }
 
 int write_zeros(int file, std::uint64_t place, std::uint64_t num_bytes) {
@@ -107,6 +123,12 @@ int cut_off(int file, off_t place) {
   return problem;
 }
 
+void remove_overwritten(const StateDirectory& directory, const char* name) {
+  const PlainFile file = open_in(directory, name, 0);
+  if (file.is_open() && plain_size(file.get()) && make_private(file.get())) cut_off(file.get(), 0);
+  ::unlinkat(directory.descriptor(), name, 0);
+}
+
 // With its head, whose checksum depends on its place.
 int copy_part(int from, std::uint64_t from_place, int to, std::uint64_t to_place) {
   BlockHead head;
@@ -122,9 +144,15 @@ int copy_part(int from, std::uint64_t from_place, int to, std::uint64_t to_place
 
 }  // namespace
 
+void remove_turn_file(const StateDirectory& directory) {
+  for (const char* name : {kTurnFileName, kHalfWritten}) remove_overwritten(directory, name);
+}
+
 TurnFile::TurnFile(const StateDirectory& directory) : directory_(directory) {
+  remove_overwritten(directory_, kHalfWritten);  // of a process that was killed
   open_or_create();
   read();
+  (void)overwrite_erased();  // the next try is the first write's
   copy_without_gaps();
 }
 
@@ -132,7 +160,8 @@ void TurnFile::open_or_create() {
   file_ = open_in(directory_, kTurnFileName, O_CREAT);
   if (!file_.is_open()) throw std::system_error(errno, std::generic_category(), kTurnFileName);
   const auto size = plain_size(file_.get());
-  if (!size) throw std::runtime_error(std::string(kTurnFileName) + " is not a plain file of this user's");
+  if (!size || !make_private(file_.get()))
+    throw std::runtime_error(std::string(kTurnFileName) + " is not a plain file of this user's alone");
   std::uint64_t header = 0;
   const auto first = read_all_at(file_.get(), 0, sizeof(header));
   if (!first) throw std::system_error(EIO, std::generic_category(), kTurnFileName);
@@ -162,6 +191,9 @@ void TurnFile::read() {
     if (head.kind == BlockKind::kErased) {
       if (head.checksum != checksum_of(head, end_, {})) break;
       num_erased_ += sizeof(head) + head.num_bytes;
+      // A process was killed between the head and the zeros.
+      if (!has_zeros(file_.get(), contents, head.num_bytes))
+        to_overwrite_[head.number] = {.begin = contents, .num_bytes = head.num_bytes};
     } else {
       const auto part = read_all_at(file_.get(), contents, head.num_bytes);
       if (!part || head.checksum != checksum_of(head, end_, *part) || !read_contents(*part, turn)) break;
@@ -243,8 +275,7 @@ std::vector<std::uint64_t> TurnFile::written_before(std::int64_t time) const {
 // Under another name until it is whole. If that fails, the gaps stay.
 void TurnFile::copy_without_gaps() {
   if (num_erased_ <= kSmallGaps || num_erased_ <= end_ / 2) return;
-  const std::string half_written = std::string(kTurnFileName) + ".new";
-  PlainFile copied = open_in(directory_, half_written, O_CREAT | O_TRUNC);
+  PlainFile copied = open_in(directory_, kHalfWritten, O_CREAT | O_EXCL);
   if (!copied.is_open()) return;
   std::string begun;
   put(begun, kHeader);
@@ -258,12 +289,12 @@ void TurnFile::copy_without_gaps() {
     end += num_bytes;
   }
   const int directory = directory_.descriptor();
-  if (problem == 0 && ::renameat(directory, half_written.c_str(), directory, kTurnFileName) != 0)
-    problem = errno;
+  if (problem == 0 && ::renameat(directory, kHalfWritten, directory, kTurnFileName) != 0) problem = errno;
   if (problem != 0) {
-    ::unlinkat(directory, half_written.c_str(), 0);
+    remove_overwritten(directory_, kHalfWritten);
     return;
   }
+  cut_off(file_.get(), 0);  // it has no name any more
   file_ = std::move(copied);
   places_ = std::move(places);
   to_overwrite_.clear();

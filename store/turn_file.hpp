@@ -25,6 +25,9 @@ namespace troupe {
 
 inline constexpr const char* kTurnFileName = "turns.log";
 
+// Overwrites and removes it, where turns are not kept any more.
+void remove_turn_file(const StateDirectory& directory);
+
 class TurnFile {
  public:
   // The directory outlives this. Throws std::runtime_error if the file can't be opened or read.

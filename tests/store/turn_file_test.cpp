@@ -2,6 +2,7 @@
 #include "store/turn_file.hpp"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -174,6 +175,51 @@ TEST_CASE("turn file: a part of more bytes than any has is not read") {
   std::filesystem::resize_file(path, std::uint64_t{1} << 46);  // a hole
   CHECK(stored_in(root) == std::vector<StoredTurn>{turn(1)});
   CHECK(std::filesystem::file_size(path) == whole.size());
+}
+
+TEST_CASE("turn file: what a killed process left of words is overwritten") {
+  const TemporaryDirectory root;
+  const auto path = root.path() / kTurnFileName;
+  std::string whole;
+  {
+    const StateDirectory directory(root.path());
+    TurnFile file(directory);
+    CHECK(file.add(turn(1, 0, "Anna")));
+    whole = test::file_text(path);
+    CHECK(file.erase(1));
+  }
+  constexpr std::size_t kEndOfHead = 8 + 48;
+  root.write(kTurnFileName, test::file_text(path).substr(0, kEndOfHead) + whole.substr(kEndOfHead));
+  const auto half_written = root.write("turns.log.new", whole);
+  CHECK(stored_in(root).empty());
+  CHECK(test::file_text(path).find("Anna") == std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(half_written));
+}
+
+TEST_CASE("turn file: the file that was copied without its gaps has no words left") {
+  const TemporaryDirectory root;
+  const StateDirectory directory(root.path());
+  TurnFile file(directory);
+  CHECK(file.add(turn(1, 0, "Anna")));
+  const PlainFile old(::open((root.path() / kTurnFileName).c_str(), O_RDONLY | O_CLOEXEC));
+  REQUIRE(old.is_open());
+  CHECK(file.add(turn(2, 0, std::string(2'000'000, 'x'))));
+  CHECK(file.erase(2));
+  CHECK(read_all_at(old.get(), 0, 10'000'000) == "");
+  CHECK(test::file_text(root.path() / kTurnFileName).find("Anna") != std::string::npos);
+  CHECK(file.add(turn(3, 1)));
+}
+
+TEST_CASE("turn file: it is for the owner only, and has one name") {
+  const TemporaryDirectory root;
+  CHECK(stored_in(root).empty());
+  const auto path = root.path() / kTurnFileName;
+  std::filesystem::permissions(path, std::filesystem::perms(0644));
+  CHECK(stored_in(root).empty());
+  CHECK(std::filesystem::status(path).permissions() == std::filesystem::perms(0600));
+  std::filesystem::create_hard_link(path, root.path() / "other");
+  const StateDirectory directory(root.path());
+  CHECK_THROWS(TurnFile(directory));
 }
 
 TEST_CASE("turn file: cut off or damaged anywhere, it has the parts in front of that") {
