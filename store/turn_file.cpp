@@ -27,7 +27,6 @@ namespace {
 constexpr const char* kHalfWritten = "turns.log.new";
 constexpr std::uint64_t kHeader = 0x32534e5255545254;  // changes with the byte order, too
 constexpr std::uint32_t kMagic = 0x314e5254;
-constexpr std::uint64_t kSmallGaps = std::uint64_t{1} << 20;  // are left
 constexpr std::uint64_t kMostAtOnce = std::uint64_t{1} << 20;
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;  // of a part
 
@@ -272,11 +271,17 @@ std::vector<std::uint64_t> TurnFile::written_before(std::int64_t time) const {
   return old;
 }
 
-// Under another name until it is whole. If that fails, the gaps stay.
+// If that fails, the gaps stay, and it is tried again when they are twice as large.
 void TurnFile::copy_without_gaps() {
-  if (num_erased_ <= kSmallGaps || num_erased_ <= end_ / 2) return;
+  if (num_erased_ <= largest_gaps_ || num_erased_ <= end_ / 2) return;
+  const bool is_copied = has_room(file_.get(), end_ - num_erased_) && copy_parts();
+  largest_gaps_ = is_copied ? kSmallGaps : 2 * num_erased_;
+}
+
+// Under another name until it is whole.
+bool TurnFile::copy_parts() {
   PlainFile copied = open_in(directory_, kHalfWritten, O_CREAT | O_EXCL);
-  if (!copied.is_open()) return;
+  if (!copied.is_open()) return false;
   std::string begun;
   put(begun, kHeader);
   int problem = write_all_at(copied.get(), 0, begun);
@@ -292,7 +297,7 @@ void TurnFile::copy_without_gaps() {
   if (problem == 0 && ::renameat(directory, kHalfWritten, directory, kTurnFileName) != 0) problem = errno;
   if (problem != 0) {
     remove_overwritten(directory_, kHalfWritten);
-    return;
+    return false;
   }
   cut_off(file_.get(), 0);  // it has no name any more
   file_ = std::move(copied);
@@ -300,6 +305,7 @@ void TurnFile::copy_without_gaps() {
   to_overwrite_.clear();
   end_ = end;
   num_erased_ = 0;
+  return true;
 }
 
 }  // namespace troupe

@@ -49,6 +49,8 @@ class TurnFile {
   std::vector<std::uint64_t> written_before(std::int64_t time) const;
 
  private:
+  static constexpr std::uint64_t kSmallGaps = std::uint64_t{1} << 20;
+
   struct Place {
     std::uint64_t begin = 0, num_bytes = 0;  // of the contents, behind their head
     std::uint64_t before = 0;
@@ -59,11 +61,13 @@ class TurnFile {
   void read();
   int overwrite(std::uint64_t number, const Place& place);
   void copy_without_gaps();
+  bool copy_parts();
 
   const StateDirectory& directory_;
   PlainFile file_;
   std::uint64_t end_ = 0;                        // where the next block begins
   std::uint64_t num_erased_ = 0;                 // bytes of blocks that are gone
+  std::uint64_t largest_gaps_ = kSmallGaps;      // that are left: bytes
   std::map<std::uint64_t, Place> places_;        // by number
   std::map<std::uint64_t, Place> to_overwrite_;  // erased parts whose bytes are still there
   std::vector<StoredTurn> stored_;

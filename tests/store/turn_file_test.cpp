@@ -268,6 +268,30 @@ TEST_CASE("turn file: gaps of erased parts do not make it grow") {
   CHECK(TurnFile(directory).take_stored() == kept);
 }
 
+TEST_CASE("turn file: a copy that fails leaves the file, and is tried again behind many more gaps") {
+  const TemporaryDirectory root;
+  const StateDirectory directory(root.path());
+  const auto copy_name = root.path() / "turns.log.new";
+  TurnFile file(directory);
+  for (std::uint64_t number = 1; number <= 4; ++number)
+    CHECK(file.add(turn(number, 0, std::string(2'000'000, 'x'))));
+  std::filesystem::create_directory(copy_name);  // stands in the copy's way
+  CHECK(file.erase(1));
+  CHECK(file.erase(2));
+  CHECK(file.erase(3));
+  std::filesystem::remove(copy_name);
+  CHECK(file.add(turn(5)));
+  CHECK(file.erase(5));
+  const auto path = root.path() / kTurnFileName;
+  CHECK(std::filesystem::file_size(path) > 8'000'000);
+  for (std::uint64_t number = 6; number <= 8; ++number) {
+    CHECK(file.add(turn(number, 0, std::string(2'000'000, 'x'))));
+    CHECK(file.erase(number));
+  }
+  CHECK(std::filesystem::file_size(path) < 7'000'000);
+  CHECK(file.add(turn(9, 4)));
+}
+
 TEST_CASE("turn file: a part is as old as the last one that continues it") {
   const TemporaryDirectory root;
   const StateDirectory directory(root.path());
