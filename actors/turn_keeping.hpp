@@ -42,8 +42,8 @@ class TurnKeeping {
   bool has_failed_ = false;     // the last attempt
 };
 
-// Null where turns are not kept: without a directory, without a memory or a disk tier whose
-// pages they would find (then nothing stays of those that an earlier process kept), or where
+// Null where turns are not kept: without a directory, without a memory, or a disk tier with
+// pages to be found by them (then nothing stays of those that an earlier process kept), or where
 // the file can't be used, which is logged.
 std::shared_ptr<TurnKeeping> keep_turns(const EngineOptions& options,
                                         const std::shared_ptr<TurnMemory>& memory,

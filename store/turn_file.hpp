@@ -42,7 +42,7 @@ class TurnFile {
   // The part's bytes are overwritten with zeros. Unknown numbers are ignored. False: the disk
   // failed, and overwrite_erased() is to try again.
   [[nodiscard]] bool erase(std::uint64_t number);
-  // What erase() could not overwrite. False: the disk still fails.
+  // Overwrites what erase() could not. False: the disk still fails.
   [[nodiscard]] bool overwrite_erased();
 
   // Parts written before this time (Unix seconds) that nothing later continues.
@@ -69,7 +69,7 @@ class TurnFile {
   std::uint64_t num_erased_ = 0;                 // bytes of blocks that are gone
   std::uint64_t largest_gaps_ = kSmallGaps;      // that are left: bytes
   std::map<std::uint64_t, Place> places_;        // by number
-  std::map<std::uint64_t, Place> to_overwrite_;  // erased parts whose bytes are still there
+  std::map<std::uint64_t, Place> to_overwrite_;  // erased parts, with bytes still there
   std::vector<StoredTurn> stored_;
 };
 
