@@ -61,6 +61,7 @@ struct JournalTokens {
 };
 struct JournalUnbound {  // its calls, from this place in the answer on
   std::string response;
+  std::uint64_t vocabulary = 0;
   std::uint32_t from = 0;
 };
 struct EndJournal {

@@ -131,8 +131,8 @@ void RequestState::enter_journal() {
                                                 .created = request.turn->created,
                                                 .seed = run.seed,
                                                 .vocabulary = journaled_vocabulary(),
-                                                .body = run.body})});
-  journal_unbound();
+                                                .body = run.body,
+                                                .unbound_from = unbound_from_})});
 }
 
 void RequestState::take_journaled(const RequestJournaled& journaled) {
@@ -245,7 +245,9 @@ void RequestState::leave_unbound(Counter& reason, std::uint32_t from) {
 void RequestState::journal_unbound() {
   const auto& run = start_.request->background;
   if (run && peers_.store && unbound_from_ && run->unbound_from != unbound_from_)
-    self_->send(peers_.store, JournalUnbound{.response = start_.request->id, .from = *unbound_from_});
+    self_->send(peers_.store, JournalUnbound{.response = start_.request->id,
+                                             .vocabulary = journaled_vocabulary(),
+                                             .from = *unbound_from_});
 }
 
 // False: the process that drew the answer's beginning did not bind it, or by other rules.

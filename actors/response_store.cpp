@@ -251,7 +251,7 @@ void ResponseStoreState::journal(const JournalTokens& message) {
 }
 
 void ResponseStoreState::journal(const JournalUnbound& message) {
-  journal_->mark_unbound(message.response, message.from);
+  journal_->mark_unbound(message.response, message.vocabulary, message.from);
 }
 
 void ResponseStoreState::end_journal(const EndJournal& message) {

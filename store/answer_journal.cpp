@@ -77,6 +77,13 @@ std::string block(BlockKind kind, std::uint64_t place, std::string_view contents
   return out.append(contents);
 }
 
+std::string contents_of_place(std::uint32_t place, std::uint64_t vocabulary) {
+  std::string contents;
+  put(contents, place);
+  put(contents, vocabulary);
+  return contents;
+}
+
 struct Block {
   BlockKind kind;
   std::string_view contents;
@@ -110,19 +117,34 @@ bool read_request(std::string_view in, JournaledAnswer& answer) {
          take_text(in, answer.body) && in.empty();
 }
 
+// What another tokenizer drew is of no use, nor a place in it.
+void start_over_with(std::uint64_t vocabulary, JournaledAnswer& answer) {
+  if (vocabulary == answer.vocabulary) return;
+  answer.vocabulary = vocabulary;
+  answer.tokens.clear();
+  if (answer.unbound_from != 0U) answer.unbound_from.reset();
+}
+
 // False: they do not follow those that are there, so some between were not written.
 bool add_tokens(std::string_view contents, JournaledAnswer& answer) {
   std::uint64_t vocabulary = 0, first = 0;
   if (!take(contents, vocabulary) || !take(contents, first)) return false;
   if (contents.empty()) return true;  // a process ended in order
-  if (vocabulary != answer.vocabulary) {
-    answer.tokens.clear();
-    answer.vocabulary = vocabulary;
-  }
+  start_over_with(vocabulary, answer);
   if (first > answer.tokens.size()) return false;
   answer.tokens.resize(first);
   std::int32_t token = 0;
   while (take(contents, token)) answer.tokens.push_back(token);
+  return true;
+}
+
+// False: it is none.
+bool add_unbound(std::string_view contents, JournaledAnswer& answer) {
+  std::uint64_t vocabulary = 0;
+  std::uint32_t from = 0;
+  if (!take(contents, from)) return false;
+  if (from != 0 && take(contents, vocabulary)) start_over_with(vocabulary, answer);
+  if (!answer.unbound_from) answer.unbound_from = from;
   return true;
 }
 
@@ -140,10 +162,7 @@ std::optional<JournaledAnswer> answer_in(std::string_view bytes, std::string_vie
       if (!add_tokens(next->contents, answer)) break;
       answer.num_futile_starts = 0;
     } else if (next->kind == BlockKind::kUnbound) {
-      std::uint32_t from = 0;
-      std::string_view contents = next->contents;
-      if (!take(contents, from)) break;
-      if (!answer.unbound_from) answer.unbound_from = from;
+      if (!add_unbound(next->contents, answer)) break;
     } else {
       answer.num_futile_starts += 1;
     }
@@ -227,7 +246,10 @@ std::optional<JournaledAnswer> AnswerJournal::read(const std::string& name, bool
 std::optional<StoreError> AnswerJournal::begin(const JournaledAnswer& answer) {
   if (!is_id(answer.id))
     return StoreError{.fault = StoreFault::kUnusable, .message = "a journal needs an id"};
-  const std::string bytes = block(BlockKind::kRequest, 0, contents_of(answer));
+  std::string bytes = block(BlockKind::kRequest, 0, contents_of(answer));
+  if (answer.unbound_from)
+    bytes +=
+        block(BlockKind::kUnbound, bytes.size(), contents_of_place(*answer.unbound_from, answer.vocabulary));
   if (num_answers_ >= limits_.max_answers || num_bytes_ + bytes.size() > limits_.max_bytes ||
       bytes.size() > kMaxFileBytes / 2)
     return StoreError{.fault = StoreFault::kFull, .message = "the journal of answers is full"};
@@ -267,10 +289,8 @@ void AnswerJournal::extend(std::string_view id, std::uint64_t vocabulary, std::u
   append(id, static_cast<std::uint32_t>(BlockKind::kTokens), contents);
 }
 
-void AnswerJournal::mark_unbound(std::string_view id, std::uint32_t from) {
-  std::string contents;
-  put(contents, from);
-  append(id, static_cast<std::uint32_t>(BlockKind::kUnbound), contents);
+void AnswerJournal::mark_unbound(std::string_view id, std::uint64_t vocabulary, std::uint32_t from) {
+  append(id, static_cast<std::uint32_t>(BlockKind::kUnbound), contents_of_place(from, vocabulary));
 }
 
 void AnswerJournal::append(std::string_view id, std::uint32_t kind, std::string_view contents) {

@@ -55,7 +55,7 @@ class AnswerJournal {
   // removed, one that can't be opened or read is left; the log says so.
   std::vector<JournaledAnswer> read();
 
-  // Its tokens are not written. kFull: the limits, or the disk.
+  // Its tokens are not written, its unbound_from is. kFull: the limits, or the disk.
   std::optional<StoreError> begin(const JournaledAnswer& answer);
   // This process runs it.
   void mark_start(std::string_view id);
@@ -64,8 +64,9 @@ class AnswerJournal {
   // ends in order.
   void extend(std::string_view id, std::uint64_t vocabulary, std::uint64_t first,
               std::span<const std::int32_t> tokens);
-  // From the token of this place on; the first that is said counts.
-  void mark_unbound(std::string_view id, std::uint32_t from);
+  // From the token of this place on; the first that is said counts. But for the place 0, one is of the tokens
+  // of its vocabulary, and is void where extend() starts over with another.
+  void mark_unbound(std::string_view id, std::uint64_t vocabulary, std::uint32_t from);
   // When this returns, neither the request nor its file is on the disk, if that does its part.
   void end(std::string_view id);
   // The same of an answer of this tenant; false: it has none of this id.

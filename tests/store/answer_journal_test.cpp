@@ -80,13 +80,47 @@ TEST_CASE("answer journal: the place from which on calls are not bound is kept, 
   REQUIRE(!journal.begin(an_answer("resp_a")));
   journal.extend("resp_a", 77, 0, Tokens{1, 2});
   CHECK(place.read()[0].unbound_from == std::nullopt);
-  journal.mark_unbound("resp_a", 2);
+  journal.mark_unbound("resp_a", 77, 2);
   journal.extend("resp_a", 77, 2, Tokens{3});
-  journal.mark_unbound("resp_a", 0);
+  journal.mark_unbound("resp_a", 77, 0);
   const auto answers = place.read();
   CHECK(answers[0].unbound_from == 2);
   CHECK(answers[0].tokens == Tokens{1, 2, 3});
   CHECK(answers[0].num_futile_starts == 0);
+}
+
+TEST_CASE("answer journal: a place among tokens of another tokenizer is none, but for the beginning") {
+  for (const std::uint32_t from : {0U, 2U}) {
+    const Place place;
+    AnswerJournal journal(place.directory);
+    REQUIRE(!journal.begin(an_answer("resp_a")));
+    journal.extend("resp_a", 77, 0, Tokens{1, 2});
+    journal.mark_unbound("resp_a", 77, from);
+    journal.extend("resp_a", 78, 0, Tokens{8, 9, 10});
+    CHECK(place.read()[0].unbound_from == (from == 0 ? std::optional(0U) : std::nullopt));
+    journal.mark_unbound("resp_a", 78, 3);
+    CHECK(place.read()[0].unbound_from == (from == 0 ? 0U : 3U));
+  }
+}
+
+TEST_CASE("answer journal: a place may be said before the first tokens that it is of") {
+  const Place place;
+  AnswerJournal journal(place.directory);
+  REQUIRE(!journal.begin(an_answer("resp_a")));
+  journal.extend("resp_a", 77, 0, Tokens{1, 2, 3});
+  journal.mark_unbound("resp_a", 77, 3);
+  journal.mark_unbound("resp_a", 78, 1);
+  journal.extend("resp_a", 78, 0, Tokens{8});
+  CHECK(place.read()[0].unbound_from == 1);
+  CHECK(place.read()[0].tokens == Tokens{8});
+}
+
+TEST_CASE("answer journal: the place where an answer is not bound is there with its request") {
+  const Place place;
+  auto answer = an_answer("resp_a");
+  answer.unbound_from = 0;
+  REQUIRE(!AnswerJournal(place.directory).begin(answer));
+  CHECK(place.read().at(0) == answer);
 }
 
 TEST_CASE("answer journal: an answer is ended for its tenant, and for no other") {
