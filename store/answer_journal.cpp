@@ -163,9 +163,9 @@ std::optional<JournaledAnswer> answer_in(std::string_view bytes, std::string_vie
       answer.num_futile_starts = 0;
     } else if (next->kind == BlockKind::kUnbound) {
       if (!add_unbound(next->contents, answer)) break;
-    } else {
+    } else if (next->kind == BlockKind::kStart) {
       answer.num_futile_starts += 1;
-    }
+    }  // else of a later version
   }
   return answer;
 }

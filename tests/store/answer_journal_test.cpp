@@ -3,12 +3,17 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <random>
 #include <string>
 #include <vector>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #include "tests/support/temporary_directory.hpp"
 
@@ -45,6 +50,19 @@ std::string bytes_of(const std::filesystem::path& path) {
 
 void write(const std::filesystem::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+}
+
+// As a version that knows more kinds would.
+void append_block(const std::filesystem::path& path, std::uint32_t kind, const std::string& contents) {
+  const std::string before = bytes_of(path);
+  const std::uint64_t seed[] = {kind, contents.size(), before.size()};
+  const std::uint64_t checksum =
+      XXH3_64bits_withSeed(contents.data(), contents.size(), XXH3_64bits(seed, sizeof(seed)));
+  std::string head = before.substr(0, 24);
+  std::memcpy(head.data() + 4, &kind, 4);
+  std::memcpy(head.data() + 8, &seed[1], 8);
+  std::memcpy(head.data() + 16, &checksum, 8);
+  write(path, before + head + contents);
 }
 
 }  // namespace
@@ -121,6 +139,17 @@ TEST_CASE("answer journal: the place where an answer is not bound is there with 
   answer.unbound_from = 0;
   REQUIRE(!AnswerJournal(place.directory).begin(answer));
   CHECK(place.read().at(0) == answer);
+}
+
+TEST_CASE("answer journal: blocks of a kind that a later version writes are passed over, and are no start") {
+  const Place place;
+  AnswerJournal journal(place.directory);
+  REQUIRE(!journal.begin(an_answer("resp_a")));
+  append_block(place.file("resp_a"), 9, "later");
+  journal.extend("resp_a", 77, 0, Tokens{1});
+  append_block(place.file("resp_a"), 9, "");
+  CHECK(place.read().at(0).num_futile_starts == 0);
+  CHECK(place.read().at(0).tokens == Tokens{1});
 }
 
 TEST_CASE("answer journal: an answer is ended for its tenant, and for no other") {
