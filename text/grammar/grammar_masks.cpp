@@ -29,7 +29,8 @@ GrammarMasks::GrammarMasks(std::shared_ptr<const Grammar> grammar,
 void GrammarMasks::note_size() {
   const std::size_t mask_bytes = vocabulary_->num_mask_words() * sizeof(std::uint32_t);
   const std::size_t entry_bytes = grammar_->num_nodes() * sizeof(std::uint32_t);
-  size_bytes_ = grammar_->size_bytes() + entry_bytes + states_.size_bytes() +
+  constexpr std::size_t kMapEntry = 32;
+  size_bytes_ = grammar_->size_bytes() + entry_bytes + states_.size_bytes() + verdicts_.size() * kMapEntry +
                 (kept_.size() + free_.size()) * mask_bytes;
 }
 
@@ -80,9 +81,7 @@ std::shared_ptr<const std::vector<std::uint32_t>> GrammarMasks::free_tokens(Stat
 
 bool GrammarMasks::compute_mask(State state, std::span<std::uint32_t> mask) {
   MaskWalk walk(states_, *vocabulary_, kLimits);
-  const bool is_within_limits = walk.run(state, mask);
-  const bool has_looked_twice = is_within_limits && !is_surely_within_limits();
-  if (!is_within_limits || (has_looked_twice && !is_within_limits_alone(state))) {
+  if (!walk.run(state, mask) || (!is_surely_within_limits() && !is_within_limits_alone(state))) {
     std::fill(mask.begin(), mask.end(), 0);
     return false;
   }
@@ -94,7 +93,7 @@ bool GrammarMasks::compute_mask(State state, std::span<std::uint32_t> mask) {
   }
   if (states_.may_end(state))
     for (const TokenId token : vocabulary_->end_tokens()) set_bit(mask, token);
-  return !has_looked_twice && walk.num_nodes() <= kCheapWalk;
+  return walk.num_nodes() <= kCheapWalk;
 }
 
 // A walk through states of its own takes no more than all walks through these together.
@@ -102,11 +101,14 @@ bool GrammarMasks::is_surely_within_limits() const {
   return states_.work() <= kLimits.work && states_.size_bytes() <= kLimits.size_bytes;
 }
 
-bool GrammarMasks::is_within_limits_alone(State state) const {
+// Of each state once: what is alone takes the same each time.
+bool GrammarMasks::is_within_limits_alone(State state) {
+  const auto [verdict, is_new] = verdicts_.try_emplace(state, false);
+  if (!is_new) return verdict->second;
   GrammarStates states(*grammar_);
   const State adopted = states.adopt(states_, state);
   std::vector<std::uint32_t> mask(vocabulary_->num_mask_words());
-  return MaskWalk(states, *vocabulary_, kLimits).run(adopted, mask);
+  return verdict->second = MaskWalk(states, *vocabulary_, kLimits).run(adopted, mask);
 }
 
 void GrammarMasks::keep(State state, std::span<const std::uint32_t> mask) {

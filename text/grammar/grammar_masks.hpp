@@ -59,7 +59,7 @@ class GrammarMasks {
   // True: it is computed again in no time. Empty: it took too much.
   bool compute_mask(State state, std::span<std::uint32_t> mask);
   bool is_surely_within_limits() const;
-  bool is_within_limits_alone(State state) const;
+  bool is_within_limits_alone(State state);
   void keep(State state, std::span<const std::uint32_t> mask);
   void note_size();
 
@@ -68,7 +68,8 @@ class GrammarMasks {
   std::mutex mutex_;  // of all below
   GrammarStates states_;
   std::unordered_map<State, std::vector<std::uint32_t>> masks_;
-  std::deque<State> kept_;  // in masks_, the oldest first
+  std::deque<State> kept_;                    // in masks_, the oldest first
+  std::unordered_map<State, bool> verdicts_;  // is_within_limits_alone() of those that were looked at
   // By the states of free texts: one for each text, and for each marker's beginnings.
   std::unordered_map<State, std::shared_ptr<const std::vector<std::uint32_t>>> free_;
   std::weak_ptr<GrammarMasks> successor_;

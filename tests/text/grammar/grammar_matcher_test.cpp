@@ -388,4 +388,21 @@ TEST_CASE("grammar matcher: a mask that is too dear is so whatever was computed 
   }
 }
 
+TEST_CASE("grammar matcher: a mask that is made in no time is not kept, however much was computed before") {
+  std::vector<std::string> words;
+  for (char first = 'a'; first <= 'z'; ++first)
+    for (char second = 'a'; second <= 'z'; ++second) words.push_back({first, second});
+  const auto vocabulary = byte_vocabulary(words);
+  GrammarMatcher dear(std::make_shared<const Grammar>(many_lists(5000)), vocabulary);
+  REQUIRE(dear.accept('s'));
+  GrammarMatcher cheap = dear;
+  REQUIRE(accepts_bytes(cheap, "ab"));
+  const auto expected = allowed_tokens(cheap, vocabulary->size());
+  CHECK(expected == std::vector<TokenId>{'x'});
+  REQUIRE(allowed_tokens(dear, vocabulary->size()).empty());
+  const std::size_t num_bytes = cheap.size_bytes();
+  for (int time = 0; time < 2; ++time) CHECK(allowed_tokens(cheap, vocabulary->size()) == expected);
+  CHECK(cheap.size_bytes() < num_bytes + vocabulary->num_mask_words() * sizeof(std::uint32_t));
+}
+
 }  // namespace troupe
