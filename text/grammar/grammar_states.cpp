@@ -38,8 +38,10 @@ std::uint64_t hash_of(std::span<const GrammarPosition> positions) {
 // Set 0 is empty: the dead state, and what lies below a root.
 GrammarStates::GrammarStates(const Grammar& grammar)
     : grammar_(&grammar), sets_(1), steps_(1), entry_of_node_(grammar.num_nodes(), 0) {
+  allow_work(kMaxStartWork);
   add({.node = grammar.start()});
   start_ = close();
+  work_limit_ = std::numeric_limits<std::uint64_t>::max();
 }
 
 GrammarStates::State GrammarStates::take_step(State from, unsigned char byte) {

@@ -33,6 +33,9 @@ class GrammarStates {
   // Positions of one step, counted as if none had been taken before: a grammar that needs more is too
   // ambiguous, and the step is dead.
   static constexpr std::size_t kMaxStepWork = 30'000;
+  // Positions looked at to find out how an answer may begin, those of united stacks counted. Where it takes
+  // more, nothing may.
+  static constexpr std::uint64_t kMaxStartWork = 3'000'000;
 
   // Where all characters lead that a JSON string may hold as they are.
   struct PlainStep {

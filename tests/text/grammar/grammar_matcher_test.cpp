@@ -13,6 +13,7 @@
 #include "text/grammar/gbnf.hpp"
 #include "text/grammar/grammar_builder.hpp"
 #include "text/grammar/grammar_masks.hpp"
+#include "text/grammar/grammar_states.hpp"
 #include "text/grammar/json_schema.hpp"
 
 namespace troupe {
@@ -403,6 +404,15 @@ TEST_CASE("grammar matcher: a mask that is made in no time is not kept, however 
   const std::size_t num_bytes = cheap.size_bytes();
   for (int time = 0; time < 2; ++time) CHECK(allowed_tokens(cheap, vocabulary->size()) == expected);
   CHECK(cheap.size_bytes() < num_bytes + vocabulary->num_mask_words() * sizeof(std::uint32_t));
+}
+
+TEST_CASE("grammar matcher: a grammar that is too ambiguous from its beginning is soon given up") {
+  std::string text = "x ::= \"y\"\nroot ::= x \"end 0\"";
+  for (int i = 1; i < 3500; ++i) text += " | x \"end " + std::to_string(i) + "\"";
+  const Grammar grammar = parse_gbnf(text);
+  const GrammarStates states(grammar);
+  CHECK(states.start() == GrammarStates::kDead);
+  CHECK(states.work() < GrammarStates::kMaxStartWork + 100'000);
 }
 
 }  // namespace troupe
