@@ -47,10 +47,24 @@ bool names_nothing(const Json& parameters) {
 
 constexpr const char* kAnyArguments = R"({"type": "object"})";
 
-// Arguments are an object, also where the schema does not say so.
+// Arguments are an object, also where the schema does not say so, or may be null by it.
+Json of_objects(Json parameters) {
+  if (!parameters.is_object()) return parameters;
+  const auto type = parameters.find("type");
+  const auto allows = [&] {
+    return type->is_array() ? std::find(type->begin(), type->end(), "object") != type->end()
+                            : *type == "object";
+  };
+  if (type != parameters.end() && !allows()) return parameters;
+  parameters["type"] = "object";
+  parameters.erase("nullable");
+  return parameters;
+}
+
 std::string schema_of(const Json& parameters, bool is_strict) {
-  const bool is_any = !has_constraints(parameters) || (!is_strict && names_nothing(parameters));
-  return is_any ? kAnyArguments : parameters.dump();
+  if (!has_constraints(parameters)) return kAnyArguments;
+  const Json schema = of_objects(parameters);
+  return !is_strict && names_nothing(schema) ? kAnyArguments : schema.dump();
 }
 
 std::vector<Tool> demanded_tools(std::string_view tools, const CallDemand& demand) {

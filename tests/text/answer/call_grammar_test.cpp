@@ -232,6 +232,29 @@ TEST_CASE("call grammar: a tool that is not strict and names no arguments takes 
     CHECK_FALSE(takes(matcher_for(given, tokens, {}, tool_of(bounded, false)), tokens, call));
 }
 
+TEST_CASE("call grammar: arguments are an object, also by a schema that lets them be null") {
+  const CallCase given = case_named("hermes");
+  const CallTokens tokens(given);
+  const auto call = [](const std::string& arguments) {
+    return "<tool_call>\n{\"name\": \"f\", \"arguments\": " + arguments + "}\n</tool_call>";
+  };
+  for (
+      const char* schema :
+      {R"({"type":["object","null"],"properties":{"a":{"type":"integer"}}})",
+       R"({"type":"object","nullable":true,"properties":{"a":{"type":"integer"}}})",
+       R"({"properties":{"a":{"type":"integer"}}})",
+       R"({"anyOf":[{"type":"object","properties":{"a":{"type":"integer"}}},{"type":"null"}]})",
+       R"({"$ref":"#/$defs/f","nullable":true,"$defs":{"f":{"type":["object","null"],"properties":{"a":{"type":"integer"}}}}})"}) {
+    CAPTURE(schema);
+    for (const bool is_strict : {false, true}) {
+      const GrammarMatcher matcher = matcher_for(given, tokens, {}, tool_of(Json::parse(schema), is_strict));
+      CHECK(takes(matcher, tokens, call(R"({"a": 1})")));
+      CHECK_FALSE(takes(matcher, tokens, call(R"({"a": "b"})")));
+      CHECK_FALSE(takes(matcher, tokens, call("null")));
+    }
+  }
+}
+
 TEST_CASE("call grammar: a format without a marker can't be told from text") {
   CHECK_FALSE(can_bind_text(case_named("llama").format));
   CHECK(can_bind_text(case_named("qwen_coder").format));
