@@ -493,8 +493,9 @@ void Metrics::define_unbound_calls() {
     return implementation_->counter(
         "troupe_calls_unbound_total",
         "Answers whose calls of tools were to be bound to their schemas and were not, or not to their end: "
-        "place (as many were as may be at once), schema (no grammar says what the tools ask for), mask (from "
-        "a place on where a mask would have taken too long), earlier (an earlier process had not bound it).",
+        "place (as many were as may be at once, in all or of one tenant), schema (no grammar of the calls "
+        "can be followed, not even of any arguments), mask (from a place on where a mask would have taken "
+        "too long), earlier (an earlier process had not bound it).",
         {{"reason", reason}});
   };
   unbound_place = unbound("place");

@@ -120,8 +120,8 @@ class Metrics {
 
   // calls_unbound_total{reason}: answers with calls that were to be bound to their schemas, and were not, or
   // not to their end
-  Counter unbound_place;    // as many are as may be at once
-  Counter unbound_schema;   // no grammar says what the tools ask for
+  Counter unbound_place;    // as many are as may be at once, in all or of one tenant
+  Counter unbound_schema;   // no grammar of the calls can be followed, not even of any arguments
   Counter unbound_mask;     // from some place on, where a mask would have taken too long
   Counter unbound_earlier;  // an earlier process did not bind them
 

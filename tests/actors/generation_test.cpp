@@ -492,7 +492,8 @@ TEST_CASE(
   OutputForms& forms = *world.engine().environment().forms;
   std::vector<std::shared_ptr<const void>> places;
   const auto take_all = [&](Share share) {
-    while (auto place = forms.take_place(share)) places.push_back(std::move(place));
+    for (const char* flow : {"one", "another"})
+      while (auto place = forms.take_place(share, flow)) places.push_back(std::move(place));
   };
   const auto ask = [&](const std::function<void(GenerationRequest&)>& change) {
     auto request = strict_chat();
@@ -528,6 +529,37 @@ TEST_CASE(
   CHECK(ask(with_form) == ApiErrorKind::kOverloaded);
   CHECK(ask(demanded) == ApiErrorKind::kOverloaded);
   CHECK(!ask(lax));
+}
+
+TEST_CASE("generation: one flow has at most half of the places, and asks for no more answers at once") {
+  using Share = OutputForms::Share;
+  sim::SimWorld world(chatting_settings());
+  OutputForms& forms = *world.engine().environment().forms;
+  std::vector<std::shared_ptr<const void>> places;
+  const auto ask = [&](GenerationRequest request, const std::string& flow) {
+    request.max_tokens = 3;
+    request.flow = flow;
+    const auto sink = std::make_shared<RecordingSink>();
+    world.engine().submit(std::move(request), sink);
+    REQUIRE(world.run());
+    return sink->error();
+  };
+  while (auto place = forms.take_place(Share::kStrictTools, "one")) places.push_back(std::move(place));
+  CHECK(places.size() == 32);
+  REQUIRE(ask(strict_chat(), "one"));
+  CHECK(ask(strict_chat(), "one")->kind == ApiErrorKind::kOverloaded);
+  CHECK(!ask(strict_chat(), "another"));
+  places.pop_back();
+  CHECK(!ask(strict_chat(), "one"));
+  auto many = strict_chat();
+  many.num_drawn_answers = 32;
+  CHECK(!ask(many, "another"));
+  many.num_drawn_answers = 33;
+  REQUIRE(ask(many, "another"));
+  CHECK(ask(many, "another")->kind == ApiErrorKind::kInvalidRequest);
+  CHECK(ask(many, "another")->field == "n");
+  std::get<ChatPrompt>(many.prompt).has_strict_tool = false;
+  CHECK(!ask(many, "another"));
 }
 
 // Behind the second "a" of its argument the mask is too dear.
@@ -641,7 +673,7 @@ TEST_CASE("generation: whether calls are bound is what the journal says, whateve
     OutputForms& forms = *world.engine().environment().forms;
     std::vector<std::shared_ptr<const void>> places;
     if (!was_unbound)
-      while (auto place = forms.take_place(Share::kTools)) places.push_back(std::move(place));
+      while (auto place = forms.take_place(Share::kTools, "")) places.push_back(std::move(place));
     auto request = strict_chat();
     request.max_tokens = 80;
     auto& chat = std::get<ChatPrompt>(request.prompt);

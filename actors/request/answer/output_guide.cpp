@@ -2,6 +2,7 @@
 #include "actors/request/answer/output_guide.hpp"
 
 #include <algorithm>
+#include <map>
 #include <stdexcept>
 #include <string>
 
@@ -26,12 +27,47 @@ Grammar compile(const OutputForm& form, const Tokenizer& tokenizer) {
 
 }  // namespace
 
-std::shared_ptr<const void> OutputForms::take_place(Share share, bool is_promised) {
-  const auto index = static_cast<std::size_t>(share);
-  const auto leave = [counts = num_places_taken_, index](const void*) { counts->at(index) -= 1; };
-  if (num_places_taken_->at(index).fetch_add(1) < kMostAtOnce.at(index) || is_promised) return {this, leave};
-  leave(nullptr);
-  return nullptr;
+class OutputForms::Places {
+ public:
+  bool enter(Share share, const std::string& flow, bool is_promised) {
+    const std::lock_guard lock(mutex_);
+    Taken& taken = shares_.at(static_cast<std::size_t>(share));
+    const auto own = taken.by_flow.find(flow);
+    const std::uint32_t num_own = own == taken.by_flow.end() ? 0 : own->second;
+    const bool has_room =
+        taken.number < kMostAtOnce.at(static_cast<std::size_t>(share)) && num_own < most_of_one(share);
+    if (!has_room && !is_promised) return false;
+    taken.by_flow[flow] = num_own + 1;
+    taken.number += 1;
+    return true;
+  }
+
+  void leave(Share share, const std::string& flow) {
+    const std::lock_guard lock(mutex_);
+    Taken& taken = shares_.at(static_cast<std::size_t>(share));
+    taken.number -= 1;
+    const auto own = taken.by_flow.find(flow);
+    if (--own->second == 0) taken.by_flow.erase(own);
+  }
+
+ private:
+  struct Taken {
+    std::uint32_t number = 0;
+    std::map<std::string, std::uint32_t> by_flow = {};  // none of 0
+  };
+
+  std::mutex mutex_;
+  std::array<Taken, kMostAtOnce.size()> shares_;
+};
+
+OutputForms::OutputForms(std::size_t num_models, std::size_t most_grammar_bytes)
+    : most_grammar_bytes_(most_grammar_bytes),
+      places_(std::make_shared<Places>()),
+      vocabularies_(num_models) {}
+
+std::shared_ptr<const void> OutputForms::take_place(Share share, const std::string& flow, bool is_promised) {
+  if (!places_->enter(share, flow, is_promised)) return nullptr;
+  return {this, [places = places_, share, flow](const void*) { places->leave(share, flow); }};
 }
 
 std::shared_ptr<const TokenMask> OutputGuide::allowed() const {

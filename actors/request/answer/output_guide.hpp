@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <list>
@@ -68,17 +67,20 @@ class OutputForms {
   // Requests of a share that may be bound to a form at once: each has a thread of its own, so that a slow
   // grammar holds up its own request only.
   static constexpr std::array<std::uint32_t, 3> kMostAtOnce{128, 64, 64};
+  // Of these, requests of one flow: its streams may be left unread, and hold their places all the while.
+  static constexpr std::uint32_t most_of_one(Share share) {
+    return kMostAtOnce.at(static_cast<std::size_t>(share)) / 2;
+  }
 
   // Grammars that are kept for the next answers, with what was computed of them: a list of tools takes a
   // megabyte or two.
   static constexpr std::size_t kMostGrammarBytes = std::size_t{128} << 20;
 
-  explicit OutputForms(std::size_t num_models, std::size_t most_grammar_bytes = kMostGrammarBytes)
-      : most_grammar_bytes_(most_grammar_bytes), vocabularies_(num_models) {}
+  explicit OutputForms(std::size_t num_models, std::size_t most_grammar_bytes = kMostGrammarBytes);
 
-  // A place for one of them, for as long as it is held. Null: all of the share are taken. is_promised: an
-  // earlier process had one for it, so it gets one in any case.
-  std::shared_ptr<const void> take_place(Share share, bool is_promised = false);
+  // A place for a request of this flow, for as long as it is held. Null: all of the share are taken, or all
+  // that one flow may have. is_promised: an earlier process had one for it, so it gets one in any case.
+  std::shared_ptr<const void> take_place(Share share, const std::string& flow, bool is_promised = false);
 
   // An error names the field at fault, and in it the place.
   std::variant<OutputGuide, ApiError> guide(ModelIndex model, const ServedModel& served,
@@ -113,8 +115,8 @@ class OutputForms {
   void forget_grammars();
 
   const std::size_t most_grammar_bytes_;
-  using Counts = std::array<std::atomic<std::uint32_t>, kMostAtOnce.size()>;
-  std::shared_ptr<Counts> num_places_taken_ = std::make_shared<Counts>();
+  class Places;
+  std::shared_ptr<Places> places_;
   std::vector<Vocabulary> vocabularies_;  // by ModelIndex
   std::mutex mutex_;
   std::list<Known> known_;  // the one used last first; but for that one, at most so many bytes
