@@ -222,9 +222,13 @@ TEST_CASE("sweep: requests of encoders are not simulated as chats") {
 
 TEST_CASE("sweep: the experiments with cells are simulated with their profiles") {
   const fs::path experiments = fs::path(TROUPE_SOURCE_DIR) / "configs/experiments";
-  for (const auto& [name, profile] : std::vector<std::pair<std::string, std::string>>{
-           {"lstm", "lstm"}, {"lstm-workers", "lstm"}, {"seq2seq", "seq2seq"}, {"tree", "tree-lstm"},
-           {"tree-complete", "tree-lstm"}, {"tree-workers", "tree-lstm"}}) {
+  for (const auto& [name, profile] :
+       std::vector<std::pair<std::string, std::string>>{{"lstm", "lstm"},
+                                                        {"lstm-workers", "lstm"},
+                                                        {"seq2seq", "seq2seq"},
+                                                        {"tree", "tree-lstm"},
+                                                        {"tree-complete", "tree-lstm"},
+                                                        {"tree-workers", "tree-lstm"}}) {
     CAPTURE(name);
     const auto of_lines = [](const std::string& text) { return std::regex(text, std::regex::multiline); };
     std::string text = file_text(experiments / ("cells-" + name + ".toml"));
