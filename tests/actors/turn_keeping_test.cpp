@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -76,6 +77,17 @@ TEST_CASE("turn keeping: tokens of another vocabulary, or of none, are forgotten
   CHECK_FALSE(Process(root).remembers(2));
   Process(root).remember(part(3, {-1}));
   CHECK_FALSE(Process(root).remembers(3));
+}
+
+TEST_CASE("turn keeping: where turns are not kept any more, the file of earlier ones goes") {
+  const TemporaryDirectory root;
+  const auto path = root.path() / kTurnFileName;
+  Process(root).remember(part(1, {'a'}));
+  REQUIRE(std::filesystem::exists(path));
+  EngineOptions options;  // without a disk tier
+  options.store.directory = std::make_shared<const StateDirectory>(root.path());
+  CHECK(keep_turns(options, std::make_shared<TurnMemory>(TurnMemoryLimits{}), models(7)) == nullptr);
+  CHECK_FALSE(std::filesystem::exists(path));
 }
 
 TEST_CASE("turn keeping: turns that nothing has continued for too long go") {
