@@ -642,6 +642,36 @@ TEST_CASE("generation: a strict call that can't be bound to its end has failed, 
   CHECK(sink->error()->field == "tools");
 }
 
+TEST_CASE("generation: where a form can't be followed on nothing may come, not even what ends the answer") {
+  class LongTokenizer final : public ByteTokenizer {
+   public:
+    std::size_t vocabulary_size() const override { return kVocabularySize + 1; }
+    std::size_t max_token_bytes() const override { return long_.size(); }
+    std::string_view token_bytes(TokenId token) const override {
+      const bool is_long = static_cast<std::size_t>(token) == kVocabularySize;
+      return is_long ? std::string_view(long_) : ByteTokenizer::token_bytes(token);
+    }
+
+   private:
+    const std::string long_ = std::string(200, 'a');
+  };
+  sim::SimWorld world(sim::small_settings());
+  ServedModel model = world.engine().environment().models[0].served;
+  model.tokenizer = std::make_shared<const LongTokenizer>();
+  OutputForm form{
+      .kind = OutputForm::Kind::kGrammar, .text = "root ::= \"b\" ([a]{2,900}", .field = "grammar"};
+  for (int i = 1; i < 2000; ++i) form.text += " | [a]{2,900}";
+  form.text += ")?";
+  OutputForms forms(1);
+  auto found = forms.guide(0, model, form);
+  REQUIRE(std::holds_alternative<OutputGuide>(found));
+  auto& guide = std::get<OutputGuide>(found);
+  guide.may_end_with({7});
+  REQUIRE(guide.take('b'));
+  const auto allowed = guide.allowed();
+  CHECK(*allowed == TokenMask(allowed->size()));
+}
+
 TEST_CASE("generation: grammars of many lists of tools are kept, as far as their bytes allow") {
   sim::SimWorld world(chatting_settings());
   const ServedModel& model = world.engine().environment().models[0].served;

@@ -25,6 +25,10 @@ Grammar compile(const OutputForm& form, const Tokenizer& tokenizer) {
   return json_object_grammar();
 }
 
+bool has_any(const TokenMask& mask) {
+  return std::any_of(mask.begin(), mask.end(), [](TokenMask::value_type word) { return word != 0; });
+}
+
 }  // namespace
 
 class OutputForms::Places {
@@ -73,7 +77,7 @@ std::shared_ptr<const void> OutputForms::take_place(Share share, const std::stri
 std::shared_ptr<const TokenMask> OutputGuide::allowed() const {
   auto mask = std::make_shared<TokenMask>(num_mask_words_);
   matcher_.allow(*mask);
-  if (matcher_.may_end())
+  if (matcher_.may_end() && has_any(*mask))  // else it was refused
     for (const TokenId token : ends_)
       if (token >= 0 && static_cast<std::size_t>(token) / 32 < mask->size()) set_bit(*mask, token);
   return mask;
@@ -110,8 +114,7 @@ std::variant<OutputGuide, ApiError> OutputForms::guide(ModelIndex model, const S
     const auto tokens = vocabulary(model, served);
     OutputGuide guide(matcher(model, tokens, wanted.key, wanted.compile), tokens->num_mask_words(),
                       wanted.may_be_text);
-    const auto first = guide.allowed();
-    if (std::any_of(first->begin(), first->end(), [](std::uint32_t word) { return word != 0; })) return guide;
+    if (has_any(*guide.allowed())) return guide;
     return refusal(" allows no answer that this model's tokens can write.");
   } catch (const GrammarError& error) {
     return refusal(std::string(" can't be followed: ") + error.what());
