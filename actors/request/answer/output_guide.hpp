@@ -67,7 +67,7 @@ class OutputForms {
   // Requests of a share that may be bound to a form at once: each has a thread of its own, so that a slow
   // grammar holds up its own request only.
   static constexpr std::array<std::uint32_t, 3> kMostAtOnce{128, 64, 64};
-  // Of these, requests of one flow: its streams may be left unread, and hold their places all the while.
+  // One flow may hold so many of these: its streams may be left unread, and keep their places all the while.
   static constexpr std::uint32_t most_of_one(Share share) {
     return kMostAtOnce.at(static_cast<std::size_t>(share)) / 2;
   }
