@@ -134,6 +134,7 @@ std::shared_ptr<TurnKeeping> keep_turns(const EngineOptions& options,
         options.store.directory, memory, models,
         std::chrono::duration_cast<std::chrono::seconds>(options.serving.keep_for));
   } catch (const std::exception& error) {
+    memory->tell_no_changes();
     log(LogLevel::kWarning, "turns of chats are not kept beyond this process", {{"reason", error.what()}});
     return nullptr;
   }

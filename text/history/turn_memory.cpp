@@ -133,6 +133,12 @@ void TurnMemory::tell_changes() {
   tells_changes_ = true;
 }
 
+void TurnMemory::tell_no_changes() {
+  const std::lock_guard lock(mutex_);
+  tells_changes_ = false;
+  changes_ = {};
+}
+
 std::vector<TurnChange> TurnMemory::take_changes() {
   const std::lock_guard lock(mutex_);
   return std::exchange(changes_, {});

@@ -90,6 +90,8 @@ class TurnMemory {
 
   // From now on changes are kept until they are taken.
   void tell_changes();
+  // From now on changes are not kept, and those that were not taken are dropped.
+  void tell_no_changes();
   // Changes since the last call, in their order.
   std::vector<TurnChange> take_changes();
   // Remembers parts of an earlier process, each listed behind the one that it continues. The
