@@ -127,6 +127,12 @@ std::size_t tokens_when_encoded(const json& messages) {
   return count;
 }
 
+std::size_t count_answers(const std::string& text) {
+  std::size_t count = 0;
+  for (auto at = text.find(kAnswer); at != std::string::npos; at = text.find(kAnswer, at + 1)) ++count;
+  return count;
+}
+
 json with(json messages, const json& answer, const std::string& question) {
   messages.push_back(answer);
   messages.push_back(user_message(question));
@@ -313,7 +319,7 @@ TEST_CASE("chat history: behind a kill -9 a chat finds all of its answers but fo
   const troupe::TemporaryDirectory store;
   json chat = user_asks("Tell me a story, please.");
   std::size_t run = 0;
-  for (int turn = 0; turn < 4; ++turn) {
+  for (std::size_t turn = 0; turn < 4; ++turn) {
     HistoryServer server(kept_in(store));
     const auto told = server.ask(chat);
     CHECK(told.prompt_tokens < tokens_when_encoded(chat) + (turn == 0 ? 1 : 0));
@@ -321,6 +327,8 @@ TEST_CASE("chat history: behind a kill -9 a chat finds all of its answers but fo
     CHECK(told.cached_tokens + 32 > run);
     run = told.prompt_tokens + told.completion_tokens - 1;
     chat = with(chat, told.message, "And then?");
+    // The client does not wait for it.
+    REQUIRE(eventually([&] { return count_answers(file_text(store.path() / "turns.log")) > turn; }));
     server.kill(run, told.cached_tokens);
   }
 }
