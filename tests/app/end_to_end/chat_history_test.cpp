@@ -276,13 +276,16 @@ TEST_CASE("chat history: responses that send their whole input find the KV of ev
   CHECK(server.metric("troupe_turn_memory_hits_total") == 2);
 }
 
+json clock_tool() {
+  return {{"type", "function"},
+          {"name", "clock"},
+          {"parameters", {{"type", "object"}, {"additionalProperties", true}}}};
+}
+
 TEST_CASE("chat history: stored responses keep their tokens behind calls, and behind what follows them") {
   const troupe::TemporaryDirectory store;
   const HistoryServer server({"--store-directory", store.path().string()}, kCallTemplate, kCalls);
-  const json clock = {{"type", "function"},
-                      {"name", "clock"},
-                      {"parameters", {{"type", "object"}, {"additionalProperties", true}}}};
-  json body = {{"input", "The time?"}, {"tools", json::array({clock})}};
+  json body = {{"input", "The time?"}, {"tools", json::array({clock_tool()})}};
   std::size_t run = 0;
   for (int turn = 0; turn < 3; ++turn) {
     const auto response = server.respond(body);
@@ -335,10 +338,7 @@ TEST_CASE("chat history: behind a kill -9 a chat finds all of its answers but fo
 
 TEST_CASE("chat history: behind a kill -9 a stored response behind calls finds all but the last page") {
   const troupe::TemporaryDirectory store;
-  const json clock = {{"type", "function"},
-                      {"name", "clock"},
-                      {"parameters", {{"type", "object"}, {"additionalProperties", true}}}};
-  json body = {{"input", "The time?"}, {"tools", json::array({clock})}};
+  json body = {{"input", "The time?"}, {"tools", json::array({clock_tool()})}};
   std::size_t run = 0;
   for (int turn = 0; turn < 4; ++turn) {
     HistoryServer server(kept_in(store), kCallTemplate, kCalls);
