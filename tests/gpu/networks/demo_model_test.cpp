@@ -5,27 +5,20 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include <doctest/doctest.h>
 
 #include "gpu/cpu/cpu_model.hpp"
 #include "gpu/model/safetensors.hpp"
 #include "tests/gpu/generation.hpp"
+#include "tests/support/gpu/safetensors_values.hpp"
 
 namespace troupe {
 namespace {
 
-const std::filesystem::path kSource = TROUPE_SOURCE_DIR;
+using test::values_of;
 
-template <typename T>
-std::vector<T> values_of(const SafetensorsFile& file, const std::string& name) {
-  const auto* entry = file.find(name);
-  REQUIRE_MESSAGE(entry != nullptr, name);
-  std::vector<T> values(entry->size_bytes / sizeof(T));
-  std::memcpy(values.data(), file.bytes_of(*entry).data(), entry->size_bytes);
-  return values;
-}
+const std::filesystem::path kSource = TROUPE_SOURCE_DIR;
 
 // The model's logits behind each of the positions: the prompt is cut there.
 std::vector<float> logits_at(CpuDevice& device, ProgramCache& programs, CapturedLogits& captured,

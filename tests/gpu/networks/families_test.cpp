@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <string>
 
@@ -18,21 +17,15 @@
 #include "gpu/model/model_config.hpp"
 #include "gpu/model/safetensors.hpp"
 #include "tests/gpu/generation.hpp"
+#include "tests/support/gpu/safetensors_values.hpp"
 
 namespace troupe {
 namespace {
 
+using test::values_of;
+
 std::filesystem::path directory_of(const std::string& family) {
   return std::filesystem::path(TROUPE_SOURCE_DIR) / "tests/fixtures/families" / family;
-}
-
-template <typename T>
-std::vector<T> values_of(const SafetensorsFile& file, const std::string& name) {
-  const auto* entry = file.find(name);
-  REQUIRE_MESSAGE(entry != nullptr, name);
-  std::vector<T> values(entry->size_bytes / sizeof(T));
-  std::memcpy(values.data(), file.bytes_of(*entry).data(), entry->size_bytes);
-  return values;
 }
 
 struct Expectation {

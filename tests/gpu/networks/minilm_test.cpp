@@ -8,7 +8,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -20,10 +19,13 @@
 #include "gpu/model/safetensors.hpp"
 #include "tests/gpu/tiny_bert.hpp"
 #include "tests/support/gpu/bert_reference.hpp"
+#include "tests/support/gpu/safetensors_values.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 namespace troupe {
 namespace {
+
+using test::values_of;
 
 constexpr std::uint32_t kMaxBatchTokens = 2048;
 
@@ -36,15 +38,6 @@ std::optional<std::filesystem::path> find_minilm() {
   if (std::filesystem::exists(path / "model.safetensors")) return path;
   MESSAGE("SKIPPED: no all-MiniLM-L6-v2 at " << path.string() << "; scripts/minilm/fetch gets it");
   return std::nullopt;
-}
-
-template <typename T>
-std::vector<T> values_of(const SafetensorsFile& file, const std::string& name) {
-  const auto* entry = file.find(name);
-  REQUIRE_MESSAGE(entry != nullptr, name);
-  std::vector<T> values(entry->size_bytes / sizeof(T));
-  std::memcpy(values.data(), file.bytes_of(*entry).data(), entry->size_bytes);
-  return values;
 }
 
 struct Expectation {

@@ -3,7 +3,6 @@
 // or a refusal that names what the device lacks. The files are those of tests/gpu/networks/families_test.cpp.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -16,21 +15,15 @@
 #include "cuda_model.hpp"
 #include "generation.hpp"
 #include "gpu/model/safetensors.hpp"
+#include "tests/support/gpu/safetensors_values.hpp"
 #include "tests/support/source_file.hpp"
 
 namespace troupe {
 namespace {
 
-std::filesystem::path families() { return test::source_file("tests/fixtures/families"); }
+using test::values_of;
 
-template <typename T>
-std::vector<T> values_of(const SafetensorsFile& file, const std::string& name) {
-  const auto* entry = file.find(name);
-  REQUIRE_MESSAGE(entry != nullptr, name);
-  std::vector<T> values(entry->size_bytes / sizeof(T));
-  std::memcpy(values.data(), file.bytes_of(*entry).data(), entry->size_bytes);
-  return values;
-}
+std::filesystem::path families() { return test::source_file("tests/fixtures/families"); }
 
 struct Expectation {
   std::vector<DirectRequest> requests;
