@@ -53,7 +53,7 @@ struct SimulateFlags {
   std::uint32_t seeds = 3;
 };
 
-void add_flags(CLI::App& app, SimulateFlags& flags) {
+void add_run_flags(CLI::App& app, SimulateFlags& flags) {
   app.add_option("--profile", flags.profiles,
                  "costs, as `troupe profile` measured them; several are several kinds of workers")
       ->required();
@@ -85,7 +85,9 @@ void add_flags(CLI::App& app, SimulateFlags& flags) {
   app.add_flag("--no-gaps", flags.skips_gaps, "don't keep the time of each token (4 bytes each)");
   app.add_option("--name", flags.name, "of the run (default: made of workload, rate and seed)");
   app.add_option("--out", flags.out, "directory for results.json and requests.jsonl");
+}
 
+void add_server_flags(CLI::App& app, SimulateFlags& flags) {
   const std::string server = "The server, where it is not as profiled";
   for (const auto& setting : serving_table())
     app.add_option_function<std::string>(
@@ -112,7 +114,9 @@ void add_flags(CLI::App& app, SimulateFlags& flags) {
   app.add_option("--keep-prefixes", flags.keeps_prefixes,
                  "keep KV for requests with equal beginnings: true or false")
       ->group(server);
+}
 
+void add_hardware_flags(CLI::App& app, SimulateFlags& flags) {
   const std::string other = "Other hardware, by its data sheet";
   app.add_option("--measured-on", flags.measured_on, "the profile's device: a100, h100, h200 or l40s")
       ->group(other);
@@ -123,7 +127,9 @@ void add_flags(CLI::App& app, SimulateFlags& flags) {
       ->check(CLI::Range(1, 64))
       ->default_str("1")
       ->group(other);
+}
 
+void add_capacity_flags(CLI::App& app, SimulateFlags& flags) {
   const std::string capacity = "How many workers";
   app.add_flag("--find-workers", flags.finds_workers,
                "for each rate: the fewest workers that keep the objective")
@@ -138,6 +144,13 @@ void add_flags(CLI::App& app, SimulateFlags& flags) {
   app.add_option("--seeds", flags.seeds, "so many plans a rate; the median counts")
       ->default_str("3")
       ->group(capacity);
+}
+
+void add_flags(CLI::App& app, SimulateFlags& flags) {
+  add_run_flags(app, flags);
+  add_server_flags(app, flags);
+  add_hardware_flags(app, flags);
+  add_capacity_flags(app, flags);
 }
 
 void apply_server(const SimulateFlags& flags, ProfiledServer& server) {
@@ -217,16 +230,6 @@ SimulationPlan plan_of(const SimulateFlags& flags) {
   return plan;
 }
 
-std::string_view name_of(LengthStage stage) {
-  switch (stage) {
-    case LengthStage::kEveryone: return "everyone";
-    case LengthStage::kTenant: return "tenant";
-    case LengthStage::kBeginning: return "beginning";
-    case LengthStage::kState: break;
-  }
-  return "state";
-}
-
 // How well lengths were foreseen, a line a server.
 void print_predictors(const std::vector<LengthPredictor>& predictors) {
   for (const LengthPredictor& predictor : predictors) {
@@ -235,9 +238,10 @@ void print_predictors(const std::vector<LengthPredictor>& predictors) {
     std::fprintf(stderr,
                  "lengths: by %s, mean pinball loss %.1f tokens, of the best constant %.1f; "
                  "%u looks at answers that ran, %s, loss %.1f, without them %.1f\n",
-                 std::string(name_of(predictor.stage())).c_str(), accuracy.mean_loss(predictor.stage()),
-                 accuracy.constant_loss(), looks.num, predictor.uses_looks() ? "used" : "not used",
-                 looks.loss / std::max(1U, looks.num), looks.standing_loss / std::max(1U, looks.num));
+                 kLengthStageNames.at(static_cast<std::size_t>(predictor.stage())).data(),
+                 accuracy.mean_loss(predictor.stage()), accuracy.constant_loss(), looks.num,
+                 predictor.uses_looks() ? "used" : "not used", looks.loss / std::max(1U, looks.num),
+                 looks.standing_loss / std::max(1U, looks.num));
   }
 }
 

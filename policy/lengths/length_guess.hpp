@@ -2,9 +2,11 @@
 // Guesses at the lengths of answers, and what they cost once the lengths are known.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "policy/lengths/censored_lengths.hpp"
 
@@ -13,6 +15,9 @@ namespace troupe {
 // Where a guess comes from (policy/lengths/length_predictor.hpp).
 enum class LengthStage : std::uint8_t { kEveryone, kTenant, kBeginning, kState };
 inline constexpr std::size_t kNumLengthStages = 4;
+// As metrics and reports have them, in the stages' order.
+inline constexpr std::array<std::string_view, kNumLengthStages> kLengthStageNames{"everyone", "tenant",
+                                                                                  "beginning", "state"};
 
 // Tokens of an answer, from 1 to its max_tokens.
 struct LengthGuess {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "policy/lengths/length_guess.hpp"
 #include "store/length_file.hpp"
 #include "telemetry/log.hpp"
 #include "tests/actors/byte_model.hpp"
@@ -43,6 +44,9 @@ TEST_CASE("predictor: it is asked about each answer, and its accuracy is in the 
   CHECK(world.metric("troupe_lengths_forecast_total") == 12);
   // All answers have the 6 tokens that they may have, and all of that is set aside.
   CHECK(world.metric("troupe_length_forecast_coverage_ratio") == 1);
+  const std::string all = world.metrics().expose();
+  for (const std::string_view stage : kLengthStageNames)
+    CHECK(all.find("stage=\"" + std::string(stage) + "\"} ") != std::string::npos);
   CHECK(leftovers(world) == "");
 }
 
