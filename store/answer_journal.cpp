@@ -117,7 +117,7 @@ bool read_request(std::string_view in, JournaledAnswer& answer) {
          take_text(in, answer.body) && in.empty();
 }
 
-// What another tokenizer drew is of no use, nor a place in it.
+// Tokens that another tokenizer drew are of no use, nor is a place among them.
 void start_over_with(std::uint64_t vocabulary, JournaledAnswer& answer) {
   if (vocabulary == answer.vocabulary) return;
   answer.vocabulary = vocabulary;

@@ -32,7 +32,7 @@ PlannedTurn turn_of(const RequestRecord& record, const RequestRecord* before, st
   return turn;
 }
 
-// What the first turn found cached was of other conversations: a template's words, a system text.
+// A first turn's cached tokens came from other conversations: a template's words, a system text.
 PrefixBlock shared_head(const RequestRecord& first) {
   return {.id = 0, .num_tokens = std::min(first.cached_tokens, std::max(first.prompt_tokens, 1U) - 1)};
 }

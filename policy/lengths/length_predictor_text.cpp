@@ -49,7 +49,7 @@ std::optional<Number> number_in(std::string_view word) {
   return number;
 }
 
-// Of answers: so many that no server sees more, and sums with it don't wrap.
+// A count of answers is at most 2^53: no server sees more, and sums with it don't wrap.
 std::optional<std::uint64_t> count_in(std::string_view word) {
   const auto count = number_in<std::uint64_t>(word);
   return count && *count <= std::uint64_t{1} << 53U ? count : std::nullopt;

@@ -76,7 +76,7 @@ bool StateFeatures::restore(std::span<const float> numbers) {
   if (!(count >= 0 && count <= static_cast<float>(kMeasuredStates)) || count != std::floor(count))
     return false;
   const auto is_mean = [](float mean) { return std::abs(mean) <= kMostFolded; };
-  // Of numbers of that size no two are further apart than twice it; each adds as much, and rounding.
+  // Two means within kMostFolded differ by at most twice it; each example adds that squared, and rounding.
   const float most_square = count * 4.1F * kMostFolded * kMostFolded;
   const auto is_square = [&](float square) { return square >= 0 && square <= most_square; };
   if (!std::all_of(means.begin(), means.end(), is_mean)) return false;

@@ -195,7 +195,7 @@ void for_each_stretch(std::span<const std::uint32_t> allowed, std::size_t count,
 
 bool is_full(std::uint32_t word) { return word == ~std::uint32_t{0}; }
 
-// Of the logits that the mask allows.
+// The highest of the logits that the mask allows.
 float highest_allowed(const KernelTable& kernels, std::span<const float> logits,
                       std::span<const std::uint32_t> allowed) {
   float highest = kNever;
@@ -211,7 +211,8 @@ float highest_allowed(const KernelTable& kernels, std::span<const float> logits,
   return highest;
 }
 
-// Those of tokens that the mask does not allow are 0; where it allows none of 32, none is computed.
+// Weights of tokens that the mask does not allow are 0; of 32 tokens of which it allows none, none is
+// computed.
 void weigh_allowed(const KernelTable& kernels, std::span<const float> logits,
                    std::span<const std::uint32_t> allowed, float highest, float inverse,
                    std::vector<float>& weights) {
