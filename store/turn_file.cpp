@@ -2,6 +2,7 @@
 #include "store/turn_file.hpp"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 #include <xxhash.h>
 
 #include "policy/pages/disk_reserve.hpp"
+#include "store/overwriting.hpp"
 #include "store/packed_bytes.hpp"
 #include "store/page_file.hpp"
 #include "telemetry/log.hpp"
@@ -45,7 +47,7 @@ std::string_view bytes_of(const BlockHead& head) {
   return {reinterpret_cast<const char*>(&head), sizeof(head)};
 }
 
-// place: of the head in the file, so that no bytes of a client's text pass for a block.
+// place: of the head in the file. A client's text passes for a block only if it says where it will be.
 std::uint64_t checksum_of(BlockHead head, std::uint64_t place, std::string_view contents) {
   head.checksum = 0;
   const auto seed = XXH3_64bits_withSeed(&head, sizeof(head), place);
@@ -99,32 +101,13 @@ bool has_zeros(int file, std::uint64_t place, std::uint64_t num_bytes) {
   return true;
 }
 
-int write_zeros(int file, std::uint64_t place, std::uint64_t num_bytes) {
-  const std::string zeros(std::min(num_bytes, kMostAtOnce), '\0');
-  for (std::uint64_t done = 0; done < num_bytes; done += zeros.size())
-    if (const int problem = write_all_at(
-            file, place + done, std::string_view(zeros).substr(0, std::min(kMostAtOnce, num_bytes - done))))
-      return problem;
-  return 0;
-}
-
-// What is behind the place is overwritten, but for holes, and cut off.
-int cut_off(int file, off_t place) {
-  int problem = 0;
-  off_t begin = ::lseek(file, place, SEEK_DATA);
-  while (begin >= 0 && problem == 0) {
-    const off_t end = ::lseek(file, begin, SEEK_HOLE);
-    if (end < 0) break;
-    problem = write_zeros(file, static_cast<std::uint64_t>(begin), static_cast<std::uint64_t>(end - begin));
-    begin = ::lseek(file, end, SEEK_DATA);
-  }
-  if (::ftruncate(file, place) != 0) return errno;
-  return problem;
-}
-
+// Left where the disk refuses to overwrite it: the next start tries again.
 void remove_overwritten(const StateDirectory& directory, const char* name) {
   const PlainFile file = open_in(directory, name, 0);
-  if (file.is_open() && plain_size(file.get()) && make_private(file.get())) cut_off(file.get(), 0);
+  const bool is_ours = file.is_open() && plain_size(file.get()) && make_private(file.get());
+  if (const int problem = is_ours ? overwrite_behind(file.get(), 0) : 0)
+    return log(LogLevel::kWarning, "a file of turns can't be overwritten, and stays until it can",
+               {{"file", name}, {"reason", std::generic_category().message(problem)}});
   ::unlinkat(directory.descriptor(), name, 0);
 }
 
@@ -206,7 +189,7 @@ void TurnFile::read() {
   if (end_ == size) return;
   log(LogLevel::kWarning, "the end of the file of turns is damaged, and is cut off",
       {{"bytes", size - end_}});
-  if (const int problem = cut_off(file_.get(), static_cast<off_t>(end_)))
+  if (const int problem = cut_off(file_.get(), end_))
     throw std::system_error(problem, std::generic_category(), kTurnFileName);
 }
 
@@ -222,7 +205,7 @@ bool TurnFile::add(const StoredTurn& turn) {
   const auto block = std::string(bytes_of(head)) + contents;
   if (contents.size() > kMostBytes || !has_room(file_.get(), block.size())) return false;
   if (write_all_at(file_.get(), end_, block) != 0) {
-    cut_off(file_.get(), static_cast<off_t>(end_));  // if that fails, the next one is written over it
+    (void)cut_off(file_.get(), end_);  // if that fails, the next one is written over it
     return false;
   }
   places_[turn.number] = {.begin = end_ + sizeof(head),
@@ -280,6 +263,7 @@ void TurnFile::copy_without_gaps() {
 
 // Under another name until it is whole.
 bool TurnFile::copy_parts() {
+  remove_overwritten(directory_, kHalfWritten);  // an old file that the disk refused to overwrite
   PlainFile copied = open_in(directory_, kHalfWritten, O_CREAT | O_EXCL);
   if (!copied.is_open()) return false;
   std::string begun;
@@ -293,18 +277,29 @@ bool TurnFile::copy_parts() {
     place.begin = end + sizeof(BlockHead);
     end += num_bytes;
   }
-  const int directory = directory_.descriptor();
-  if (problem == 0 && ::renameat(directory, kHalfWritten, directory, kTurnFileName) != 0) problem = errno;
-  if (problem != 0) {
+  if (problem != 0 || !replace_old()) {
     remove_overwritten(directory_, kHalfWritten);
     return false;
   }
-  cut_off(file_.get(), 0);  // it has no name any more
   file_ = std::move(copied);
   places_ = std::move(places);
   to_overwrite_.clear();
   end_ = end;
   num_erased_ = 0;
+  return true;
+}
+
+// The copy takes the file's name. The file takes the copy's until it is overwritten, so that the next process
+// finds its words if this one is killed in between; where a file system can't exchange names, it has none.
+bool TurnFile::replace_old() {
+  const int directory = directory_.descriptor();
+  if (::renameat2(directory, kHalfWritten, directory, kTurnFileName, RENAME_EXCHANGE) == 0) {
+    remove_overwritten(directory_, kHalfWritten);
+    return true;
+  }
+  const bool can_exchange = errno != EINVAL && errno != ENOSYS;
+  if (can_exchange || ::renameat(directory, kHalfWritten, directory, kTurnFileName) != 0) return false;
+  (void)cut_off(file_.get(), 0);
   return true;
 }
 

@@ -7,7 +7,7 @@
 // Parts survive the process, not a power cut: they save computing and nothing else. The file
 // is read as hostile: a block has a checksum of its bytes and its place, and what follows the
 // first damaged one is overwritten and cut off. The file is copied without its gaps when these are more than
-// half of it.
+// half of it. No block of the disk is freed before zeros are on it (store/overwriting.hpp).
 //
 // Blocks on the disk. One thread at a time.
 #pragma once
@@ -62,6 +62,7 @@ class TurnFile {
   int overwrite(std::uint64_t number, const Place& place);
   void copy_without_gaps();
   bool copy_parts();
+  bool replace_old();
 
   const StateDirectory& directory_;
   PlainFile file_;

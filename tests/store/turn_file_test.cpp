@@ -3,25 +3,28 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
-#include <sys/resource.h>
 
 #include <algorithm>
-#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "telemetry/log.hpp"
+#include "tests/store/watched_disk.hpp"
+#include "tests/support/failing_disk.hpp"
 #include "tests/support/file_text.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 namespace troupe {
 namespace {
 
+using test::FailingDisk;
+using test::FreedBytes;
 using test::TemporaryDirectory;
 
 StoredTurn turn(std::uint64_t number, std::uint64_t before = 0, const std::string& answer = "an answer") {
@@ -38,26 +41,6 @@ StoredTurn turn(std::uint64_t number, std::uint64_t before = 0, const std::strin
           .answer_specials = {{13, 14}},
           .tokens = {1, 2, -3}};
 }
-
-// The kernel's own limit stands in for a disk that fails behind so many bytes of a file.
-class FailingDisk {
- public:
-  explicit FailingDisk(std::size_t num_bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    REQUIRE(::getrlimit(RLIMIT_FSIZE, &before_) == 0);
-    const rlimit tight{.rlim_cur = num_bytes, .rlim_max = before_.rlim_max};
-    REQUIRE(::setrlimit(RLIMIT_FSIZE, &tight) == 0);
-  }
-  ~FailingDisk() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-  FailingDisk(const FailingDisk&) = delete;
-  FailingDisk& operator=(const FailingDisk&) = delete;
-
- private:
-  rlimit before_{};
-  void (*handler_)(int);
-};
 
 std::vector<StoredTurn> stored_in(const TemporaryDirectory& root) {
   configure_logging(LogLevel::kOff, LogFormat::kText);
@@ -131,8 +114,11 @@ TEST_CASE("turn file: of a part that a full disk cuts short nothing is left") {
     CHECK(file.add(turn(1)));
     const auto end = std::filesystem::file_size(path);
     {
+      const FreedBytes freed;
       const FailingDisk disk(end + 4096);
       CHECK_FALSE(file.add(turn(2, 1, std::string(10'000, 'x'))));
+      CHECK(freed.num_freed() == 1);
+      CHECK(freed.num_not_overwritten() == 0);
     }
     CHECK(std::filesystem::file_size(path) == end);
     CHECK(file.add(turn(3, 1)));
@@ -168,11 +154,11 @@ TEST_CASE("turn file: a part of more bytes than any has is not read") {
   const auto path = root.path() / kTurnFileName;
   const auto whole = test::file_text(path);
   auto huge = whole;
-  huge.append(whole.substr(8, 48));
-  const std::uint64_t num_bytes = std::uint64_t{1} << 45;
+  huge.append(whole.substr(8, 48));  // the head of a block
+  const std::uint64_t num_bytes = std::uint64_t{1} << 40;
   std::memcpy(huge.data() + whole.size() + 8, &num_bytes, sizeof(num_bytes));
   root.write(kTurnFileName, huge);
-  std::filesystem::resize_file(path, std::uint64_t{1} << 46);  // a hole
+  std::filesystem::resize_file(path, std::uint64_t{1} << 41);  // a hole
   CHECK(stored_in(root) == std::vector<StoredTurn>{turn(1)});
   CHECK(std::filesystem::file_size(path) == whole.size());
 }
@@ -191,7 +177,10 @@ TEST_CASE("turn file: what a killed process left of words is overwritten") {
   constexpr std::size_t kEndOfHead = 8 + 48;
   root.write(kTurnFileName, test::file_text(path).substr(0, kEndOfHead) + whole.substr(kEndOfHead));
   const auto half_written = root.write("turns.log.new", whole);
+  const FreedBytes freed;
   CHECK(stored_in(root).empty());
+  CHECK(freed.num_freed() == 1);
+  CHECK(freed.num_not_overwritten() == 0);
   CHECK(test::file_text(path).find("Anna") == std::string::npos);
   CHECK_FALSE(std::filesystem::exists(half_written));
 }
@@ -204,10 +193,57 @@ TEST_CASE("turn file: the file that was copied without its gaps has no words lef
   const PlainFile old(::open((root.path() / kTurnFileName).c_str(), O_RDONLY | O_CLOEXEC));
   REQUIRE(old.is_open());
   CHECK(file.add(turn(2, 0, std::string(2'000'000, 'x'))));
+  const FreedBytes freed;
   CHECK(file.erase(2));
-  CHECK(read_all_at(old.get(), 0, 10'000'000) == "");
+  CHECK(freed.num_freed() > 0);
+  CHECK(freed.num_not_overwritten() == 0);
+  CHECK(freed.num_nameless() == 0);  // a process that is killed leaves no words without a name
+  CHECK(read_all_at(old.get(), 0, 10'000'000)->find_first_not_of('\0') == std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(root.path() / "turns.log.new"));
   CHECK(test::file_text(root.path() / kTurnFileName).find("Anna") != std::string::npos);
   CHECK(file.add(turn(3, 1)));
+}
+
+TEST_CASE("turn file: words are overwritten, and that is synced, before they are cut off or removed") {
+  const TemporaryDirectory root;
+  const StateDirectory directory(root.path());
+  const auto path = root.path() / kTurnFileName;
+  {
+    TurnFile file(directory);
+    CHECK(file.add(turn(1)));
+    CHECK(file.add(turn(2)));
+  }
+  const auto whole = test::file_text(path);
+  configure_logging(LogLevel::kOff, LogFormat::kText);
+  const auto num_freed = [](const std::function<void()>& run) {
+    const FreedBytes freed;
+    run();
+    CHECK(freed.num_not_overwritten() == 0);
+    return freed.num_freed();
+  };
+  root.write(kTurnFileName, whole.substr(0, whole.size() - 1));  // the second part is damaged
+  CHECK(num_freed([&] { CHECK(TurnFile(directory).take_stored().size() == 1); }) == 1);
+  root.write(kTurnFileName, "no file of turns, but words");
+  CHECK(num_freed([&] { CHECK(TurnFile(directory).take_stored().empty()); }) == 1);
+  root.write(kTurnFileName, whole);
+  root.write("turns.log.new", whole);
+  CHECK(num_freed([&] { remove_turn_file(directory); }) == 2);
+  CHECK_FALSE(std::filesystem::exists(path));
+}
+
+TEST_CASE("turn file: words that a disk refuses to overwrite are left for the next start") {
+  const TemporaryDirectory root;
+  const StateDirectory directory(root.path());
+  configure_logging(LogLevel::kOff, LogFormat::kText);
+  const auto path = root.path() / kTurnFileName;
+  root.write(kTurnFileName, "Anna");
+  {
+    const FailingDisk disk(0);
+    remove_turn_file(directory);
+  }
+  CHECK(test::file_text(path) == "Anna");
+  remove_turn_file(directory);
+  CHECK_FALSE(std::filesystem::exists(path));
 }
 
 TEST_CASE("turn file: it is for the owner only, and has one name") {
