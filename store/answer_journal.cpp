@@ -16,6 +16,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "store/overwriting.hpp"
 #include "store/packed_bytes.hpp"
 #include "store/plain_file.hpp"
 #include "telemetry/log.hpp"
@@ -29,7 +30,6 @@ constexpr std::string_view kHalfWritten = ".new";
 constexpr std::size_t kMaxIdBytes = 128;
 constexpr std::uint64_t kMaxFileBytes = std::uint64_t{64} << 20;
 constexpr std::uint32_t kMagic = 0x314a4154;  // changes with the byte order, too
-constexpr std::size_t kZerosAtOnce = 64 * 1024;
 
 // A file is a list of blocks, the request first.
 enum class BlockKind : std::uint32_t { kRequest = 1, kTokens = 2, kStart = 3, kUnbound = 4 };
@@ -191,7 +191,7 @@ std::vector<std::string> AnswerJournal::names() const {
     if (!id_in(name).empty()) names.emplace_back(name);
     // The process ended before it was whole, so nobody was told that it was taken.
     if (name.ends_with(kHalfWritten) && !id_in(name.substr(0, name.size() - kHalfWritten.size())).empty())
-      ::unlinkat(directory_->descriptor(), entry->d_name, 0);
+      remove(entry->d_name);
   }
   ::closedir(listing);
   return names;
@@ -216,7 +216,7 @@ std::vector<JournaledAnswer> AnswerJournal::read() {
       answers.push_back(std::move(*answer));
     } else if (is_damaged) {
       log(LogLevel::kWarning, "a journaled answer is damaged, and is given up", {{"file", name}});
-      ::unlinkat(directory_->descriptor(), name.c_str(), 0);
+      remove(name);
     } else {
       log(LogLevel::kWarning, "a journaled answer can't be read now", {{"file", name}});
     }
@@ -238,7 +238,7 @@ std::optional<JournaledAnswer> AnswerJournal::read(const std::string& name, bool
   std::uint64_t end = 0;
   auto answer = answer_in(*bytes, name, end);
   is_damaged = !answer;
-  if (answer && end < *size && ::ftruncate(file.get(), static_cast<off_t>(end)) != 0) return std::nullopt;
+  if (answer && end < *size && cut_off(file.get(), end) != 0) return std::nullopt;
   return answer;
 }
 
@@ -267,8 +267,8 @@ std::optional<StoreError> AnswerJournal::begin(const JournaledAnswer& answer) {
     problem = errno;
   if (problem == 0 && ::fsync(directory) != 0) problem = errno;
   if (problem != 0) {
-    ::unlinkat(directory, half_written.c_str(), 0);
-    ::unlinkat(directory, name.c_str(), 0);
+    remove(half_written);
+    remove(name);
     return error_of(problem, "writing the journal of an answer");
   }
   num_answers_ += 1;
@@ -296,44 +296,39 @@ void AnswerJournal::mark_unbound(std::string_view id, std::uint64_t vocabulary, 
 void AnswerJournal::append(std::string_view id, std::uint32_t kind, std::string_view contents) {
   if (!is_id(id)) return;
   const PlainFile file(::openat(directory_->descriptor(), file_name(id).c_str(),
-                                O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+                                O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   const auto size = file.is_open() ? plain_size(file.get()) : std::nullopt;
   if (!size) return;
   const std::string bytes = block(static_cast<BlockKind>(kind), *size, contents);
   if (*size + bytes.size() > kMaxFileBytes) return;
-  if (write_all(file.get(), bytes) == 0) {
+  if (write_all_at(file.get(), *size, bytes) == 0) {
     num_bytes_ += bytes.size();
-  } else if (::ftruncate(file.get(), static_cast<off_t>(*size)) != 0) {
+  } else if (cut_off(file.get(), *size) != 0) {
     // Half a block hides those behind it.
     log(LogLevel::kWarning, "the journal of an answer has a gap", {{"response", id}});
   }
 }
 
-// Zeros first: the request is nobody's business any more.
 void AnswerJournal::end(std::string_view id) {
   if (!is_id(id)) return;
   const std::string name = file_name(id);
-  {
-    const PlainFile file(
-        ::openat(directory_->descriptor(), name.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
-    if (!file.is_open() && errno == ENOENT) return;
-    if (!file.is_open())
-      log(LogLevel::kWarning, "a journaled answer is removed, but not overwritten", {{"response", id}});
-    const auto size = file.is_open() ? plain_size(file.get()).value_or(0) : 0;
-    const std::string zeros(kZerosAtOnce, '\0');
-    std::uint64_t left = size;
-    while (left > 0) {
-      const auto some = std::string_view(zeros).substr(0, std::min<std::uint64_t>(left, zeros.size()));
-      if (write_all(file.get(), some) != 0) break;
-      left -= some.size();
-    }
-    // Pages of a file without a name need never reach the disk.
-    if (file.is_open()) ::fdatasync(file.get());
-    num_answers_ -= std::min<std::size_t>(num_answers_, 1);
-    num_bytes_ -= std::min(num_bytes_, size);
-  }
-  ::unlinkat(directory_->descriptor(), name.c_str(), 0);
+  struct stat status {};
+  if (::fstatat(directory_->descriptor(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return;
+  num_answers_ -= std::min<std::size_t>(num_answers_, 1);
+  num_bytes_ -= std::min(num_bytes_, static_cast<std::uint64_t>(status.st_size));
+  remove(name);
   ::fsync(directory_->descriptor());
+}
+
+// Zeros first: the request is nobody's business any more. The next process would take up what is left, so it
+// goes even where the disk refuses zeros.
+void AnswerJournal::remove(const std::string& name) const {
+  const PlainFile file(
+      ::openat(directory_->descriptor(), name.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  if (!file.is_open() && errno == ENOENT) return;
+  if (!file.is_open() || !plain_size(file.get()) || overwrite_behind(file.get(), 0) != 0)
+    log(LogLevel::kWarning, "a journaled answer is removed, but not overwritten", {{"file", name}});
+  ::unlinkat(directory_->descriptor(), name.c_str(), 0);
 }
 
 bool AnswerJournal::end_of(std::string_view id, std::string_view tenant) {

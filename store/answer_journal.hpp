@@ -76,6 +76,7 @@ class AnswerJournal {
   // The answer in a file of this name; nullopt: it can't be read now, or `is_damaged`.
   std::optional<JournaledAnswer> read(const std::string& name, bool& is_damaged) const;
   void append(std::string_view id, std::uint32_t kind, std::string_view contents);
+  void remove(const std::string& name) const;
   std::vector<std::string> names() const;
   void count();
 

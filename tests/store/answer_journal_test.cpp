@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <random>
 #include <string>
@@ -15,6 +16,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "tests/store/watched_disk.hpp"
+#include "tests/support/failing_disk.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 using namespace troupe;
@@ -257,6 +260,35 @@ TEST_CASE(
     expected.push_back(9);
     CHECK(place.read().at(0).tokens == expected);
   }
+}
+
+TEST_CASE("answer journal: words are overwritten, and that is synced, before they are cut off or removed") {
+  const auto num_freed = [](const std::function<void()>& run) {
+    const test::FreedBytes freed;
+    run();
+    CHECK(freed.num_not_overwritten() == 0);
+    return freed.num_freed();
+  };
+  const Place place;
+  REQUIRE(!AnswerJournal(place.directory).begin(an_answer("resp_a")));
+  const auto whole = bytes_of(place.file("resp_a"));
+  write(place.file("resp_b").string() + ".new", whole);  // half-written
+  CHECK(num_freed([&] { CHECK(place.read().size() == 1); }) == 1);
+  write(place.file("resp_a"), whole + "half a block");
+  CHECK(num_freed([&] { CHECK(place.read().size() == 1); }) == 1);
+  CHECK(bytes_of(place.file("resp_a")) == whole);
+  {
+    const test::FailingDisk disk(whole.size() + 3);
+    AnswerJournal journal(place.directory);
+    CHECK(num_freed([&] { journal.extend("resp_a", 77, 0, Tokens{1}); }) == 1);
+    CHECK(bytes_of(place.file("resp_a")) == whole);
+    CHECK(num_freed([&] { CHECK(journal.begin(an_answer("resp_much_longer")).has_value()); }) == 1);
+  }
+  write(place.file("resp_a"), "words, and no journal");
+  CHECK(num_freed([&] { CHECK(place.read().empty()); }) == 1);
+  write(place.file("resp_a"), whole);
+  CHECK(num_freed([&] { AnswerJournal(place.directory).end("resp_a"); }) == 1);
+  CHECK(!std::filesystem::exists(place.file("resp_a")));
 }
 
 TEST_CASE("answer journal: links, directories, foreign names and half-written files are not followed") {
