@@ -146,8 +146,7 @@ void TurnFile::open_or_create() {
     throw std::runtime_error(std::string(kTurnFileName) + " is not a plain file of this user's alone");
   std::uint64_t header = 0;
   const auto first = read_all_at(file_.get(), 0, sizeof(header));
-  if (!first) throw std::system_error(EIO, std::generic_category(), kTurnFileName);
-  std::string_view bytes = *first;
+  std::string_view bytes = first ? std::string_view(*first) : std::string_view();
   end_ = sizeof(header);
   if (take(bytes, header) && header == kHeader) return;
   if (*size > 0) log(LogLevel::kWarning, "the file of turns is none, and is begun anew");
@@ -164,8 +163,7 @@ void TurnFile::read() {
   for (;;) {
     BlockHead head;
     const auto read_head = read_all_at(file_.get(), end_, sizeof(head));
-    if (!read_head) throw std::system_error(EIO, std::generic_category(), kTurnFileName);
-    std::string_view bytes = *read_head;
+    std::string_view bytes = read_head ? std::string_view(*read_head) : std::string_view();
     const auto contents = end_ + sizeof(head);
     if (!take(bytes, head) || head.magic != kMagic) break;
     if (head.num_bytes > std::min(size - contents, kMostBytes)) break;

@@ -105,6 +105,30 @@ TEST_CASE("turn file: what a failing disk did not overwrite is overwritten later
         std::vector<StoredTurn>{turn(1, 0, "Anna"), turn(3, 0, "Emma"), turn(4, 3, "Maria")});
 }
 
+TEST_CASE("turn file: bytes that can't be read are damage, wherever they are, and one start sees them") {
+  std::size_t second = 0;
+  for (const bool is_header : {false, true}) {
+    const TemporaryDirectory root;
+    configure_logging(LogLevel::kOff, LogFormat::kText);
+    {
+      const StateDirectory directory(root.path());
+      TurnFile file(directory);
+      CHECK(file.add(turn(1)));
+      second = std::filesystem::file_size(root.path() / kTurnFileName);
+      CHECK(file.add(turn(2)));
+    }
+    {
+      const StateDirectory directory(root.path());
+      const std::size_t begin = is_header ? 0 : second;
+      const test::UnreadableBytes bytes(begin, begin + 8);
+      TurnFile file(directory);
+      CHECK(file.take_stored().size() == (is_header ? 0 : 1));
+      CHECK(file.add(turn(3)));
+    }
+    CHECK(stored_in(root).size() == (is_header ? 1 : 2));
+  }
+}
+
 TEST_CASE("turn file: of a part that a full disk cuts short nothing is left") {
   const TemporaryDirectory root;
   const auto path = root.path() / kTurnFileName;
