@@ -218,15 +218,25 @@ bool TurnFile::erase(std::uint64_t number) {
   const auto known = places_.find(number);
   if (known == places_.end()) return true;
   num_erased_ += sizeof(BlockHead) + known->second.num_bytes;
-  to_overwrite_.insert(places_.extract(known));
-  const bool is_good = overwrite_erased();
+  const bool is_good = overwrite(number, known->second) == 0;
+  if (is_good) {
+    places_.erase(known);
+  } else {
+    to_overwrite_.insert(places_.extract(known));
+  }
   copy_without_gaps();
   return is_good;
 }
 
 bool TurnFile::overwrite_erased() {
-  std::erase_if(to_overwrite_, [&](const auto& part) { return overwrite(part.first, part.second) == 0; });
-  return to_overwrite_.empty();
+  while (!to_overwrite_.empty()) {
+    auto part = to_overwrite_.lower_bound(next_to_overwrite_);
+    if (part == to_overwrite_.end()) part = to_overwrite_.begin();
+    next_to_overwrite_ = part->first + 1;
+    if (overwrite(part->first, part->second) != 0) return false;
+    to_overwrite_.erase(part);
+  }
+  return true;
 }
 
 // The head first: a process that is killed in between leaves no part that could be read.

@@ -42,7 +42,8 @@ class TurnFile {
   // The part's bytes are overwritten with zeros. Unknown numbers are ignored. False: the disk
   // failed, and overwrite_erased() is to try again.
   [[nodiscard]] bool erase(std::uint64_t number);
-  // Overwrites what erase() could not. False: the disk still fails.
+  // Overwrites what erase() could not, up to the first part that the disk still refuses (then
+  // false): the next call begins behind that.
   [[nodiscard]] bool overwrite_erased();
 
   // Parts written before this time (Unix seconds) that nothing later continues.
@@ -71,6 +72,7 @@ class TurnFile {
   std::uint64_t largest_gaps_ = kSmallGaps;      // that are left: bytes
   std::map<std::uint64_t, Place> places_;        // by number
   std::map<std::uint64_t, Place> to_overwrite_;  // erased parts, with bytes still there
+  std::uint64_t next_to_overwrite_ = 0;          // the number at which to try first
   std::vector<StoredTurn> stored_;
 };
 

@@ -105,6 +105,40 @@ TEST_CASE("turn file: what a failing disk did not overwrite is overwritten later
         std::vector<StoredTurn>{turn(1, 0, "Anna"), turn(3, 0, "Emma"), turn(4, 3, "Maria")});
 }
 
+TEST_CASE("turn file: each erasure tries its own part, and a new try stops at the first that is refused") {
+  const TemporaryDirectory root;
+  const StateDirectory directory(root.path());
+  const auto path = root.path() / kTurnFileName;
+  TurnFile file(directory);
+  CHECK(file.add(turn(2, 0, "Clara")));
+  CHECK(file.add(turn(4, 0, "Maria")));
+  const auto end = std::filesystem::file_size(path);
+  CHECK(file.add(turn(1, 0, "Anna")));
+  CHECK(file.add(turn(3, 0, "Emma")));
+  const auto has = [&](const char* name) { return test::file_text(path).find(name) != std::string::npos; };
+  {
+    const FailingDisk disk(end);
+    CHECK_FALSE(file.erase(1));
+    CHECK(file.erase(2));
+    CHECK_FALSE(file.erase(3));
+  }
+  {
+    const FailingDisk disk(0);
+    CHECK_FALSE(file.erase(4));
+    CHECK_FALSE(file.overwrite_erased());  // in vain for 1
+  }
+  {
+    const FailingDisk disk(end);
+    CHECK_FALSE(file.overwrite_erased());  // for 3, and 4 waits
+    CHECK(has("Maria"));
+    CHECK_FALSE(file.overwrite_erased());  // 4, and in vain for 1
+    CHECK_FALSE(has("Maria"));
+    CHECK(has("Anna"));
+  }
+  CHECK(file.overwrite_erased());
+  for (const char* name : {"Anna", "Clara", "Emma"}) CHECK_FALSE(has(name));
+}
+
 TEST_CASE("turn file: bytes that can't be read are damage, wherever they are, and one start sees them") {
   std::size_t second = 0;
   for (const bool is_header : {false, true}) {
