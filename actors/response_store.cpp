@@ -306,7 +306,7 @@ void ResponseStoreState::remove(ConversationStore& store, const AnswerQuery& mes
 void ResponseStoreState::overwrite_removed() {
   const auto replies = std::exchange(removed_, {});
   overwrite();
-  write_turns();
+  if (environment_->kept_turns) environment_->kept_turns->write_lastingly();
   for (const auto& reply : replies) reply->answer({.response = nullptr});
 }
 

@@ -104,6 +104,11 @@ void TurnKeeping::write() {
   write_changes(now);
 }
 
+void TurnKeeping::write_lastingly() {
+  write();
+  if (!file_.sync_erased()) has_failed_ = true;
+}
+
 void TurnKeeping::forget_old(std::int64_t now) {
   last_look_ = now;
   if (keep_.count() > 0) memory_->forget(file_.written_before(now - keep_.count()));

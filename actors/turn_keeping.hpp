@@ -26,8 +26,10 @@ class TurnKeeping {
               std::span<const EngineModel> models, std::chrono::seconds keep);
 
   // Writes what has changed since the last call. Forgotten parts are overwritten when this
-  // returns; those that the disk refuses to overwrite are tried again by the next call.
+  // returns, though not synced. The next call tries again what the disk has refused.
   void write();
+  // The same, and a power cut brings no forgotten part back.
+  void write_lastingly();
 
  private:
   void restore(std::span<const EngineModel> models);

@@ -239,11 +239,18 @@ bool TurnFile::overwrite_erased() {
   return true;
 }
 
+bool TurnFile::sync_erased() {
+  if (has_unsynced_zeros_ && ::fdatasync(file_.get()) != 0) return false;
+  has_unsynced_zeros_ = false;
+  return true;
+}
+
 // The head first: a process that is killed in between leaves no part that could be read.
 int TurnFile::overwrite(std::uint64_t number, const Place& place) {
   BlockHead head{.kind = BlockKind::kErased, .num_bytes = place.num_bytes, .number = number};
   const auto begin = place.begin - sizeof(head);
   head.checksum = checksum_of(head, begin, {});
+  has_unsynced_zeros_ = true;
   if (const int problem = write_all_at(file_.get(), begin, bytes_of(head))) return problem;
   return write_zeros(file_.get(), place.begin, place.num_bytes);
 }
@@ -292,6 +299,7 @@ bool TurnFile::copy_parts() {
   file_ = std::move(copied);
   places_ = std::move(places);
   to_overwrite_.clear();
+  has_unsynced_zeros_ = false;
   end_ = end;
   num_erased_ = 0;
   return true;

@@ -45,6 +45,9 @@ class TurnFile {
   // Overwrites what erase() could not, up to the first part that the disk still refuses (then
   // false): the next call begins behind that.
   [[nodiscard]] bool overwrite_erased();
+  // Zeros that erase() and overwrite_erased() wrote are on the disk when this returns. False: it
+  // failed.
+  [[nodiscard]] bool sync_erased();
 
   // Parts written before this time (Unix seconds) that nothing later continues.
   std::vector<std::uint64_t> written_before(std::int64_t time) const;
@@ -73,6 +76,7 @@ class TurnFile {
   std::map<std::uint64_t, Place> places_;        // by number
   std::map<std::uint64_t, Place> to_overwrite_;  // erased parts, with bytes still there
   std::uint64_t next_to_overwrite_ = 0;          // the number at which to try first
+  bool has_unsynced_zeros_ = false;
   std::vector<StoredTurn> stored_;
 };
 

@@ -139,6 +139,21 @@ TEST_CASE("turn file: each erasure tries its own part, and a new try stops at th
   for (const char* name : {"Anna", "Clara", "Emma"}) CHECK_FALSE(has(name));
 }
 
+TEST_CASE("turn file: zeros of erased parts are synced once, where there are any") {
+  const TemporaryDirectory root;
+  const StateDirectory directory(root.path());
+  TurnFile file(directory);
+  for (std::uint64_t number = 1; number <= 3; ++number) CHECK(file.add(turn(number)));
+  const FreedBytes watched;
+  CHECK(file.sync_erased());
+  CHECK(file.erase(1));
+  CHECK(file.erase(2));
+  CHECK(watched.num_syncs() == 0);
+  CHECK(file.sync_erased());
+  CHECK(file.sync_erased());
+  CHECK(watched.num_syncs() == 1);
+}
+
 TEST_CASE("turn file: bytes that can't be read are damage, wherever they are, and one start sees them") {
   std::size_t second = 0;
   for (const bool is_header : {false, true}) {
