@@ -88,7 +88,7 @@ void TurnKeeping::restore(std::span<const EngineModel> models) {
     if (is_known) {
       parts.push_back(remembered(std::move(turn)));
     } else {
-      has_failed_ = !file_.erase(turn.number) || has_failed_;
+      (void)file_.erase(turn.number);  // the first write tries again, and tells
     }
   }
   memory_->restore(std::move(parts));
@@ -106,7 +106,7 @@ void TurnKeeping::write() {
 
 void TurnKeeping::write_lastingly() {
   write();
-  if (!file_.sync_erased()) has_failed_ = true;
+  if (!file_.sync_erased()) note(false);
 }
 
 void TurnKeeping::forget_old(std::int64_t now) {
@@ -116,14 +116,31 @@ void TurnKeeping::forget_old(std::int64_t now) {
 
 void TurnKeeping::write_changes(std::int64_t now) {
   bool is_good = file_.overwrite_erased();
-  const auto changes = memory_->take_changes();
-  for (const TurnChange& change : changes)
-    is_good = (change.content ? file_.add(stored_turn(change, now)) : file_.erase(change.number)) && is_good;
-  if (changes.empty() && is_good) return;
-  if (!is_good && !has_failed_)
+  for (TurnChange& change : memory_->take_changes()) {
+    if (change.content) {
+      unwritten_.emplace(change.number, std::move(change));
+    } else if (unwritten_.erase(change.number) == 0) {
+      is_good = file_.erase(change.number) && is_good;
+    }
+  }
+  note(add_unwritten(now) && is_good);
+}
+
+// By number: each is behind the one that it continues.
+bool TurnKeeping::add_unwritten(std::int64_t now) {
+  for (auto next = unwritten_.begin(); next != unwritten_.end(); next = unwritten_.erase(next)) {
+    const TurnChange& part = next->second;
+    if (part.before != 0 && !file_.has(part.before)) continue;  // it could not be read back
+    if (!file_.add(stored_turn(part, now))) return false;
+  }
+  return true;
+}
+
+void TurnKeeping::note(bool is_good) {
+  const bool has_failed_before = std::exchange(has_failed_, !is_good);
+  if (!is_good && !has_failed_before)
     log(LogLevel::kWarning,
-        "turns of chats can't be written, or overwritten yet: a later process encodes them anew");
-  has_failed_ = !is_good;
+        "turns of chats can't be written, or overwritten yet: that is tried again with each write");
 }
 
 std::shared_ptr<TurnKeeping> keep_turns(const EngineOptions& options,

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 
@@ -35,11 +36,15 @@ class TurnKeeping {
   void restore(std::span<const EngineModel> models);
   void forget_old(std::int64_t now);
   void write_changes(std::int64_t now);
+  bool add_unwritten(std::int64_t now);
+  void note(bool is_good);
 
   std::shared_ptr<const StateDirectory> directory_;
   std::shared_ptr<TurnMemory> memory_;
   std::chrono::seconds keep_;
   TurnFile file_;
+  std::map<std::uint64_t, TurnChange>
+      unwritten_;               // parts by number, which the memory has and the disk not yet
   std::int64_t last_look_ = 0;  // for old ones, Unix seconds
   bool has_failed_ = false;     // the last attempt
 };

@@ -39,6 +39,8 @@ class TurnFile {
   // False, and nothing is written: the disk has no room, the part before it is not there, or
   // one of this number still is.
   [[nodiscard]] bool add(const StoredTurn& turn);
+  // A part of this number was added and not erased since.
+  bool has(std::uint64_t number) const { return places_.contains(number); }
   // The part's bytes are overwritten with zeros. Unknown numbers are ignored. False: the disk
   // failed, and overwrite_erased() is to try again.
   [[nodiscard]] bool erase(std::uint64_t number);

@@ -13,6 +13,9 @@
 #include "store/turn_file.hpp"
 #include "telemetry/log.hpp"
 #include "tests/actors/byte_model.hpp"
+#include "tests/support/failing_disk.hpp"
+#include "tests/support/file_text.hpp"
+#include "tests/support/observability/logged_lines.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 namespace troupe {
@@ -88,6 +91,76 @@ TEST_CASE("turn keeping: where turns are not kept any more, the file of earlier 
   options.store.directory = std::make_shared<const StateDirectory>(root.path());
   CHECK(keep_turns(options, std::make_shared<TurnMemory>(TurnMemoryLimits{}), models(7)) == nullptr);
   CHECK_FALSE(std::filesystem::exists(path));
+}
+
+TEST_CASE("turn keeping: what a full disk did not take is written when it has room again, in its order") {
+  const TemporaryDirectory root;
+  {
+    Process process(root);
+    process.remember(part(1, {'a'}));
+    {
+      const test::FailingDisk disk(0);
+      process.remember(part(2, {'b'}));
+      process.remember(part(3, {'c'}));
+      auto question = part(4, {'d'});
+      question.begin = process.memory->find("ada", std::vector<std::uint64_t>{3})->end();
+      std::vector<RememberedText> next;
+      next.push_back(question);
+      process.memory->remember("ada", process.memory->find("ada", std::vector<std::uint64_t>{3}),
+                               std::move(next));
+      process.keeping->write();
+      process.memory->forget("ada", std::vector<TokenId>{'b'}, 0);
+      process.keeping->write();
+    }
+    process.remember(part(5, {'e'}));
+  }
+  const Process later(root);
+  for (const std::uint64_t key : {1, 3, 4, 5}) CHECK(later.remembers(key));
+  CHECK_FALSE(later.remembers(2));
+}
+
+TEST_CASE("turn keeping: what a disk refused to overwrite is overwritten by the next write") {
+  const TemporaryDirectory root;
+  Process process(root);
+  process.remember(part(1, {'a'}));
+  process.memory->forget("ada", std::vector<TokenId>{'a'}, 0);
+  const auto has_words = [&] {
+    return test::file_text(root.path() / kTurnFileName).find("a question") != std::string::npos;
+  };
+  {
+    const test::FailingDisk disk(0);
+    process.keeping->write();
+  }
+  CHECK(has_words());
+  process.keeping->write();
+  CHECK_FALSE(has_words());
+}
+
+TEST_CASE("turn keeping: a disk that refuses is told of once each time, also at the start") {
+  const TemporaryDirectory root;
+  for (std::uint64_t key : {1, 2}) Process(root).remember(part(key, {'a'}));
+  const auto lines = test::logged_by(LogFormat::kText, [&] {
+    const auto memory = std::make_shared<TurnMemory>(TurnMemoryLimits{});
+    std::unique_ptr<TurnKeeping> keeping;
+    const auto remember = [&](std::uint64_t key) {
+      std::vector<RememberedText> parts;
+      parts.push_back(part(key, {'b'}));
+      memory->remember("ada", nullptr, std::move(parts));
+      keeping->write();
+    };
+    {
+      const test::FailingDisk disk(0);  // the parts are of another vocabulary, and to be overwritten
+      keeping = std::make_unique<TurnKeeping>(std::make_shared<const StateDirectory>(root.path()), memory,
+                                              models(8), std::chrono::hours(1));
+      keeping->write();
+      remember(3);
+    }
+    keeping->write();  // it works, though nothing has changed
+    const test::FailingDisk disk(0);
+    remember(4);
+    keeping->write();
+  });
+  CHECK(lines.size() == 2);
 }
 
 TEST_CASE("turn keeping: turns that nothing has continued for too long go") {
