@@ -87,6 +87,7 @@ struct CacheOptions {
   // Cost of a load, per page; zeros: not known, every load is made.
   LoadCost load_from_host = {}, load_from_disk = {};
   std::shared_ptr<DiskTier> disk;  // null: none. Needs pages on the host
+  bool is_disk_lacking = false;    // one is wanted and can't be used now; what it kept is to stay
 };
 
 class StateDirectory;

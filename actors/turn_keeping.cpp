@@ -147,7 +147,8 @@ std::shared_ptr<TurnKeeping> keep_turns(const EngineOptions& options,
                                         const std::shared_ptr<TurnMemory>& memory,
                                         std::span<const EngineModel> models) {
   if (!options.store.directory) return nullptr;
-  if (!options.cache.disk || !memory->is_on()) {
+  const bool has_disk_tier = options.cache.disk || options.cache.is_disk_lacking;
+  if (!has_disk_tier || !memory->is_on()) {
     remove_turn_file(*options.store.directory);
     return nullptr;
   }

@@ -49,9 +49,10 @@ class TurnKeeping {
   bool has_failed_ = false;     // the last attempt
 };
 
-// Null where turns are not kept: without a directory, without a memory, or a disk tier with
-// pages to be found by them (then nothing stays of those that an earlier process kept), or where
-// the file can't be used, which is logged.
+// Null where turns are not kept: without a directory, without a memory, or where the options want no disk
+// tier with pages to be found by them (then nothing stays of those that an earlier process kept), or where
+// the file can't be used, which is logged. A disk tier that is lacking changes nothing: the next
+// process may have it, and a deleted response's turn is forgotten in the meantime, too.
 std::shared_ptr<TurnKeeping> keep_turns(const EngineOptions& options,
                                         const std::shared_ptr<TurnMemory>& memory,
                                         std::span<const EngineModel> models);

@@ -286,6 +286,7 @@ void keep_pages(std::vector<LoadedModel>& models, const StateDirectory* director
     cache.load_from_host = costs.host;
     cache.load_from_disk = costs.disk;
     cache.disk = open_disk_cache(model.options, model, directory);
+    cache.is_disk_lacking = !cache.disk && wants_disk_cache(model.options, directory);
   }
 }
 

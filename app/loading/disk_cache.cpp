@@ -26,9 +26,13 @@ std::uint32_t num_disk_pages(const Options& options, const LoadedModel& model) {
       std::min(options.cache_disk_space / model.host_pages->page_bytes(), kMostDiskPages));
 }
 
+bool wants_disk_cache(const Options& options, const StateDirectory* directory) {
+  return options.serving.keeps_prefixes() && options.cache_disk_space > 0 && directory != nullptr;
+}
+
 std::shared_ptr<DiskTier> open_disk_cache(const Options& options, const LoadedModel& model,
                                           const StateDirectory* directory) {
-  if (!options.serving.keeps_prefixes() || options.cache_disk_space == 0 || !directory) return nullptr;
+  if (!wants_disk_cache(options, directory)) return nullptr;
   if (!model.host_pages) {
     log(LogLevel::kWarning, "no disk tier: KV on its way to the disk needs memory on the host",
         {{"host_memory", options.cache_host_memory}});

@@ -15,6 +15,9 @@ namespace troupe {
 // through.
 std::uint32_t num_disk_pages(const Options& options, const LoadedModel& model);
 
+// The options ask for a disk tier, which may turn out not to be possible.
+bool wants_disk_cache(const Options& options, const StateDirectory* directory);
+
 // Null if none is wanted, there is no directory for it, or nothing it could pass
 // through: then the log says why. `directory` must outlive the result.
 std::shared_ptr<DiskTier> open_disk_cache(const Options& options, const LoadedModel& model,

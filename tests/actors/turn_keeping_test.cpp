@@ -93,6 +93,20 @@ TEST_CASE("turn keeping: where turns are not kept any more, the file of earlier 
   CHECK_FALSE(std::filesystem::exists(path));
 }
 
+TEST_CASE("turn keeping: where a disk tier is wanted and lacking, turns are kept all the same") {
+  const TemporaryDirectory root;
+  Process(root).remember(part(1, {'a'}));
+  {
+    EngineOptions options;
+    options.store.directory = std::make_shared<const StateDirectory>(root.path());
+    options.cache.is_disk_lacking = true;
+    const auto memory = std::make_shared<TurnMemory>(TurnMemoryLimits{});
+    CHECK(keep_turns(options, memory, models(7)) != nullptr);
+    CHECK(memory->size().num_parts == 1);
+  }
+  CHECK(Process(root).remembers(1));
+}
+
 TEST_CASE("turn keeping: what a full disk did not take is written when it has room again, in its order") {
   const TemporaryDirectory root;
   {

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <signal.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -353,6 +354,28 @@ TEST_CASE("chat history: behind a kill -9 a stored response behind calls finds a
         json::array({{{"type", "function_call_output"}, {"call_id", call["call_id"]}, {"output", "12:00"}}});
     server.kill(run, cached_tokens(response));
   }
+}
+
+TEST_CASE("chat history: a disk tier that fails at one start costs no turns") {
+  const troupe::TemporaryDirectory store;
+  const auto chat = user_asks("Tell me a story, please.");
+  const auto num_kept = [&] { return count_answers(file_text(store.path() / "turns.log")); };
+  json next;
+  {
+    const HistoryServer server(kept_in(store));
+    next = with(chat, server.ask(chat).message, "And then?");
+    REQUIRE(eventually([&] { return num_kept() == 1; }));
+  }
+  const auto index = store.path() / "kv-pages.index";
+  std::filesystem::remove(index);
+  std::filesystem::create_directory(index);  // stands in its way
+  for (int start = 0; start < 2; ++start) {
+    const HistoryServer server(kept_in(store));
+    CHECK(num_kept() == 1);
+  }
+  const HistoryServer server(kept_in(store));
+  server.ask(next);
+  CHECK(server.metric("troupe_turn_memory_hits_total") == 1);
 }
 
 TEST_CASE("chat history: a response that is deleted leaves none of its words in the file of turns") {
