@@ -291,14 +291,14 @@ void ResponseStoreState::remove(ConversationStore& store, const AnswerQuery& mes
     if (error->fault == StoreFault::kFull) ask_for_room();  // for the next attempt
     return fail(message, *error);
   }
-  auto& pages = std::get<RemovedResponse>(removed);
-  environment_->turns->forget(query.tenant, pages.tokens, pages.num_kept);
-  if (!pages.tokens.empty())
+  for (auto& run : std::get<RemovedResponse>(removed).runs) {
+    environment_->turns->forget(query.tenant, run.tokens, run.num_kept);
     self_->send(
         scheduler_,
-        ForgetPages{.tokens = std::make_shared<const std::vector<std::int32_t>>(std::move(pages.tokens)),
-                    .num_kept = pages.num_kept,
+        ForgetPages{.tokens = std::make_shared<const std::vector<std::int32_t>>(std::move(run.tokens)),
+                    .num_kept = run.num_kept,
                     .cache_salt = query.cache_salt});
+  }
   if (removed_.empty()) self_->send(self_, OverwriteRemoved{});
   removed_.push_back(message.reply);
 }

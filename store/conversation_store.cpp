@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -46,7 +47,7 @@ void check_beginning(const std::vector<StoredResponse>& turns) {
 
 // The last prompt and answer. They go back as far as each turn only added to those
 // before it.
-std::vector<std::int32_t> tokens_of(const std::vector<StoredResponse>& turns) {
+std::vector<std::int32_t> tokens_of(std::span<const StoredResponse> turns) {
   auto first = turns.begin();
   while (first->extends_previous && std::next(first) != turns.end()) ++first;
   std::vector<std::int32_t> tokens;
@@ -117,15 +118,19 @@ std::vector<StoredResponse> readable_chain(const SqliteDatabase& database, const
 }
 
 // The newest num_removed of these turns are gone.
-RemovedResponse removed_of(const std::vector<StoredResponse>& turns, std::size_t num_removed) {
-  if (turns.empty()) return {};
-  RemovedResponse removed{.tokens = tokens_of(turns), .num_kept = 0};
-  std::size_t num_gone = 0;
-  for (std::size_t i = 0; i < std::min(num_removed, turns.size()); ++i) {
-    num_gone += turns[i].tokens.size();
-    if (!turns[i].extends_previous) break;
+RemovedResponse removed_of(std::span<const StoredResponse> turns, std::size_t num_removed) {
+  RemovedResponse removed;
+  const std::size_t end = std::min(num_removed, turns.size());
+  for (std::size_t i = 0; i < end;) {
+    RemovedRun run{.tokens = tokens_of(turns.subspan(i))};
+    std::size_t num_gone = 0;
+    for (bool goes_on = true; goes_on && i < end; ++i) {
+      num_gone += turns[i].tokens.size();
+      goes_on = turns[i].extends_previous;
+    }
+    run.num_kept = run.tokens.size() - num_gone;
+    removed.runs.push_back(std::move(run));
   }
-  removed.num_kept = removed.tokens.size() - num_gone;
   return removed;
 }
 

@@ -40,11 +40,17 @@ struct ConversationStoreOptions {
   bool is_read_only = false;     // a sync has failed before, in this process
 };
 
-// A response that is gone, and what its conversation has run: the KV of these
-// tokens but for the first num_kept, which are of responses that stay.
-struct RemovedResponse {
-  std::vector<std::int32_t> tokens;  // empty: unknown
+// Tokens that were run one behind the other for responses that are gone, but for the
+// first num_kept, which are of responses that stay.
+struct RemovedRun {
+  std::vector<std::int32_t> tokens;
   std::size_t num_kept = 0;
+};
+
+// A response that is gone, with those that were kept for its sake only. Turns that each
+// extend the one before have one run together.
+struct RemovedResponse {
+  std::vector<RemovedRun> runs;  // the newest first; none: unknown
 };
 
 // Times are Unix seconds.

@@ -17,6 +17,7 @@
 #include "actors/engine.hpp"
 #include "store/answer_journal.hpp"
 #include "store/sqlite/sqlite.hpp"
+#include "store/turn_file.hpp"
 #include "telemetry/log.hpp"
 #include "tests/actors/byte_model.hpp"
 #include "tests/actors/recording_sink.hpp"
@@ -39,10 +40,11 @@ ServedModel chat_model() {
 
 struct Fixture {
   // A null root: nothing is kept.
-  explicit Fixture(const TemporaryDirectory* root) {
+  explicit Fixture(const TemporaryDirectory* root, bool keeps_turns = false) {
     configure_logging(LogLevel::kOff, LogFormat::kText);
     EngineOptions options;
     if (root != nullptr) options.store.directory = std::make_shared<StateDirectory>(root->path());
+    options.cache.is_disk_lacking = keeps_turns;
     engine = std::make_unique<Engine>(
         chat_model(), [](WorkerId) { return std::make_unique<NoopDevice>(letters_device()); }, options,
         metrics);
@@ -324,6 +326,22 @@ TEST_CASE("response store: what is deleted is not in the files when the answer c
   CHECK(fixture.look_up("r3", StoreQuery::Kind::kRemove)->found());
   CHECK(text_of_files().find("needle-3") == std::string::npos);
   CHECK(text_of_files().find("needle-2") != std::string::npos);
+}
+
+TEST_CASE("response store: with the last response of a conversation all turns that it kept are forgotten") {
+  const TemporaryDirectory root;
+  Fixture fixture(&root, true);
+  const auto has_words = [&](const char* words) {
+    return test::file_text(root.path() / kTurnFileName).find(words) != std::string::npos;
+  };
+  fixture.ask("r1", "needle-one", {.instructions = "be Anna"});
+  fixture.ask("r2", "two", {.previous = "r1", .instructions = "be Clara"});  // extends nothing
+  fixture.ask("r3", "three", {.instructions = "be Emma"});
+  for (const char* words : {"needle-one", "be Anna", "be Clara", "be Emma"}) CHECK(has_words(words));
+  CHECK(fixture.look_up("r1", StoreQuery::Kind::kRemove)->found());
+  CHECK(fixture.look_up("r2", StoreQuery::Kind::kRemove)->found());
+  for (const char* words : {"needle-one", "be Anna", "be Clara"}) CHECK_FALSE(has_words(words));
+  CHECK(has_words("be Emma"));
 }
 
 TEST_CASE(

@@ -347,11 +347,31 @@ TEST_CASE("conversation store: what is removed says which tokens nothing has any
   const auto removed = [&](const std::string& id) {
     return std::get<RemovedResponse>(fixture.store->remove("", id, kNow));
   };
-  CHECK(removed("b").tokens.empty());  // c has them still
-  const auto last = removed("c");      // and with it the one that was kept for its sake
-  CHECK(last.tokens == std::vector<std::int32_t>{1, 2, 3, 4, 5});
-  CHECK(last.num_kept == 2);
-  CHECK(removed("a").num_kept == 0);
+  CHECK(removed("b").runs.empty());  // c has them still
+  const auto last = removed("c");    // and with it the one that was kept for its sake
+  REQUIRE(last.runs.size() == 1);
+  CHECK(last.runs[0].tokens == std::vector<std::int32_t>{1, 2, 3, 4, 5});
+  CHECK(last.runs[0].num_kept == 2);
+  CHECK(removed("a").runs.at(0).num_kept == 0);
+}
+
+TEST_CASE("conversation store: what is removed names the tokens of each turn that extended none") {
+  Fixture fixture;
+  REQUIRE_FALSE(fixture.store->save(some_response("a", "", {1, 2})));
+  REQUIRE_FALSE(fixture.store->save(some_response("b", "a", {3}, true)));
+  REQUIRE_FALSE(fixture.store->save(some_response("c", "b", {7, 8}, false)));  // other instructions
+  REQUIRE_FALSE(fixture.store->save(some_response("d", "c", {9}, true)));
+  REQUIRE_FALSE(fixture.store->save(some_response("e", "a", {5}, true)));
+  const auto removed = [&](const std::string& id) {
+    return std::get<RemovedResponse>(fixture.store->remove("", id, kNow)).runs;
+  };
+  for (const char* id : {"a", "b", "c"}) CHECK(removed(id).empty());
+  const auto runs = removed("d");
+  REQUIRE(runs.size() == 2);
+  CHECK(runs[0].tokens == std::vector<std::int32_t>{7, 8, 9});
+  CHECK(runs[0].num_kept == 0);
+  CHECK(runs[1].tokens == std::vector<std::int32_t>{1, 2, 3});
+  CHECK(runs[1].num_kept == 2);  // e continues a
 }
 
 TEST_CASE("conversation store: its files are for the owner only, whatever they were") {
