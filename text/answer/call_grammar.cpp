@@ -47,9 +47,23 @@ bool names_nothing(const Json& parameters) {
 
 constexpr const char* kAnyArguments = R"({"type": "object"})";
 
-// Arguments are an object, also where the schema does not say so, or may be null by it.
+// A part of the schema is the schema itself, such as an argument that may hold what all of them may.
+bool refers_to_itself(const Json& schema) {
+  std::vector<const Json*> parts = {&schema};
+  while (!parts.empty()) {
+    const Json& part = *parts.back();
+    parts.pop_back();
+    if (part.is_object() && part.contains("$ref") && part.at("$ref") == "#") return true;
+    if (part.is_structured())
+      for (const Json& inner : part) parts.push_back(&inner);
+  }
+  return false;
+}
+
+// Arguments are an object, also where the schema does not say so, or may be null by it. One that refers to
+// itself stays: a part of the arguments may still be null.
 Json of_objects(Json parameters) {
-  if (!parameters.is_object()) return parameters;
+  if (!parameters.is_object() || refers_to_itself(parameters)) return parameters;
   const auto type = parameters.find("type");
   const auto allows = [&] {
     return type->is_array() ? std::find(type->begin(), type->end(), "object") != type->end()

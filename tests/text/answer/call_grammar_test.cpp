@@ -255,6 +255,20 @@ TEST_CASE("call grammar: arguments are an object, also by a schema that lets the
   }
 }
 
+TEST_CASE("call grammar: a schema that refers to itself means the same in its parts") {
+  const CallCase given = case_named("hermes");
+  const CallTokens tokens(given);
+  const auto call = [](const std::string& arguments) {
+    return "<tool_call>\n{\"name\": \"f\", \"arguments\": " + arguments + "}\n</tool_call>";
+  };
+  const auto schema = Json::parse(
+      R"({"type":["object","null"],"properties":{"next":{"$ref":"#"}},"additionalProperties":false})");
+  const GrammarMatcher matcher = matcher_for(given, tokens, {}, tool_of(schema, true));
+  CHECK(takes(matcher, tokens, call(R"({"next": {"next": null}})")));
+  CHECK(takes(matcher, tokens, call(R"({"next": null})")));
+  CHECK_FALSE(takes(matcher, tokens, call(R"({"next": 1})")));
+}
+
 TEST_CASE("call grammar: a format without a marker can't be told from text") {
   CHECK_FALSE(can_bind_text(case_named("llama").format));
   CHECK(can_bind_text(case_named("qwen_coder").format));
