@@ -34,7 +34,9 @@ OutputForms::Share share_of(const GenerationRequest& request) {
 }
 
 // Null: it is bound to no form, or there is no room.
-std::shared_ptr<const void> take_place(OutputForms& forms, const GenerationRequest& request) {
+std::shared_ptr<const void> take_place(OutputForms& forms, const GenerationRequest& request,
+                                       std::shared_ptr<const void> left) {
+  if (left) return left;
   const auto& run = request.background;
   if (run && run->unbound_from == 0U) return nullptr;
   return forms.take_place(share_of(request), request.flow, run && run->is_journaled);
@@ -43,26 +45,14 @@ std::shared_ptr<const void> take_place(OutputForms& forms, const GenerationReque
 // As it was in an earlier process.
 bool may_be_unbound(const GenerationRequest& request) {
   const bool was_unbound = request.background && request.background->unbound_from == 0U;
-  return !must_be_bound(request) && (!has_strict_tool(request) || was_unbound);
+  return !must_be_bound(request) && (was_unbound || !needs_form_place(request));
 }
 
-// None: the request gets a place, or goes on without.
-std::optional<ApiError> find_refusal_of_place(const GenerationRequest& request, bool has_place) {
-  if (may_be_unbound(request)) return std::nullopt;
-  const std::uint32_t most = OutputForms::most_of_one(share_of(request));
-  const std::string field = request.is_ranked ? "best_of" : "n";
-  if (request.num_drawn_answers > most)
-    return ApiError{.kind = ApiErrorKind::kInvalidRequest,
-                    .message = field + " may be at most " + std::to_string(most) +
-                               " where the answers have a given form or a tool is strict, got " +
-                               std::to_string(request.num_drawn_answers),
-                    .field = field};
-  if (has_place) return std::nullopt;
-  return ApiError{
-      .kind = ApiErrorKind::kOverloaded,
-      .message =
-          "As many answers of a given form are under way as there may be, in all or of one client; "
-          "try again later."};
+ApiError no_form_place() {
+  return {.kind = ApiErrorKind::kOverloaded,
+          .message =
+              "As many answers of a given form are under way as there may be, in all or of one client; "
+              "try again when one of them has ended."};
 }
 
 std::shared_ptr<SharedVectors> make_vectors(const ServingSettings& serving, const Metrics& metrics) {
@@ -131,6 +121,7 @@ RequestId ActorEngine::submit(GenerationRequest request, std::shared_ptr<Respons
   DoorPass pass = start.refusal ? nullptr : environment_->door->enter(request.flow);
   if (!pass && !start.refusal) start.refusal = overload();
   auto tab = std::exchange(request.tab, nullptr);
+  auto left_place = std::exchange(request.form_place, nullptr);
   start.drawn_seed = request.background ? request.background->seed : draw_seed();
   start.request = std::make_shared<const GenerationRequest>(std::move(request));
   start.stream = std::make_shared<ResponseStream>(id, std::move(sink), environment_->registry,
@@ -139,9 +130,8 @@ RequestId ActorEngine::submit(GenerationRequest request, std::shared_ptr<Respons
   start.stream->charge_to(std::move(tab));
   const ServedModel& model = environment_->models[start.request->model].served;
   const bool wants_place = !start.refusal && is_run && is_bound_to_form(model, *start.request);
-  if (wants_place) start.form_place = take_place(*environment_->forms, *start.request);
-  if (wants_place) start.refusal = find_refusal_of_place(*start.request, start.form_place != nullptr);
-  if (start.refusal) start.form_place = nullptr;
+  if (wants_place) start.form_place = take_place(*environment_->forms, *start.request, std::move(left_place));
+  if (wants_place && !start.form_place && !may_be_unbound(*start.request)) start.refusal = no_form_place();
   const RequestPeers peers{
       .scheduler = actors_.scheduler, .encoder = actors_.encoder, .store = actors_.store};
   const bool has_thread = start.form_place != nullptr && environment_->has_threads;

@@ -717,6 +717,7 @@ void RequestState::conclude() {
   observe_end(self_->clock().now());
   end_trace({.reason = finished_->reason, .error = {}, .usage = usage_});
   finished_->timings = trace_->timings();
+  if (start_.request->leaves_form_place) finished_->form_place = std::exchange(start_.form_place, nullptr);
   leave_journal();
   start_.stream->finish(std::move(*finished_));
   leave();

@@ -110,6 +110,9 @@ struct OutputForm {
   std::string field = {};  // of the request, for errors
 };
 
+// Answers bound to a form that one client's request has under way at once.
+inline constexpr std::uint32_t kMostBoundAnswers = 32;
+
 // A request that is answered whether its client stays or not, by the next process if this
 // one ends.
 struct BackgroundRun {
@@ -174,6 +177,10 @@ struct GenerationRequest {
   std::uint32_t num_drawn_answers = 1;
   // It is compared with others: Finished::mean_logprob is wanted.
   bool is_ranked = false;
+  // A place among the answers that are bound to forms, left by an earlier answer to its client. Null: it
+  // takes one.
+  std::shared_ptr<const void> form_place = {};
+  bool leaves_form_place = false;  // Finished::form_place is wanted
   bool wants_token_texts = false;  // with kEncode
 
   // An input of a model that encodes: it is enclosed in the model's special tokens, and
@@ -263,6 +270,9 @@ struct Finished {
   std::shared_ptr<const PromptScores> prompt_scores = {};  // null: not asked for
   // While it lives, these and those of an echo count among the log-probabilities that the server holds.
   std::shared_ptr<const void> scores_held = {};
+  // Its place among the answers that are bound to forms (GenerationRequest::leaves_form_place). Null: it had
+  // none.
+  std::shared_ptr<const void> form_place = {};
 };
 struct Failed {
   ApiError error;

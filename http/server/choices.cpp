@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "actors/request/answer/answer_splitting.hpp"
+
 namespace troupe {
 namespace {
 
@@ -39,18 +41,41 @@ Choices::Choices(Engine& engine, std::shared_ptr<ClientStream> stream,
 
 void Choices::start(std::vector<GenerationRequest> requests) {
   num_prompts_ = requests.size();
-  is_waiting_.assign(num_prompts_, num_each() > 1);
-  if (num_each() > 1) waiting_ = requests;
-  for (std::uint32_t prompt = 0; prompt < num_prompts_; ++prompt)
-    submit(prompt * num_each(), std::move(requests[prompt]));
+  prompts_ = std::move(requests);
+  is_first_alone_.assign(num_prompts_, num_each() > 1);
+  most_at_once_ = choices_.size();
+  if (needs_form_place(prompts_.front()))
+    most_at_once_ = std::min<std::size_t>(most_at_once_, kMostBoundAnswers);
+  for (std::uint32_t prompt = 0; prompt < num_prompts_; ++prompt) due_.push_back(prompt * num_each());
+  start_due();
+}
+
+void Choices::start_due() {
+  while (!due_.empty() && num_under_way_ < most_at_once_) {
+    const std::uint32_t index = due_.front();
+    due_.pop_front();
+    num_under_way_ += 1;
+    num_started_ += 1;
+    choices_[index].id = engine_.submit(request_of(index), choices_[index].stream);
+  }
+  if (num_started_ == choices_.size()) form_places_.clear();
+}
+
+GenerationRequest Choices::request_of(std::uint32_t index) {
+  const std::uint32_t prompt = index / num_each(), number = index % num_each();
+  const bool is_last = number + 1 == num_each();
+  GenerationRequest first = is_last ? std::exchange(prompts_[prompt], {}) : prompts_[prompt];
+  GenerationRequest request = number == 0 ? std::move(first) : another(first, number);
+  request.leaves_form_place = most_at_once_ < choices_.size();
+  if (!form_places_.empty()) {
+    request.form_place = std::move(form_places_.back());
+    form_places_.pop_back();
+  }
+  return request;
 }
 
 void Choices::start(const std::function<RequestId(std::shared_ptr<ClientStream>)>& submit) {
   choices_.front().id = submit(choices_.front().stream);
-}
-
-void Choices::submit(std::uint32_t index, GenerationRequest request) {
-  choices_[index].id = engine_.submit(std::move(request), choices_[index].stream);
 }
 
 bool Choices::has(const ClientStream& stream) const {
@@ -59,10 +84,22 @@ bool Choices::has(const ClientStream& stream) const {
 
 void Choices::note_progress(std::uint32_t index) {
   const std::uint32_t prompt = index / num_each();
-  if (prompt >= is_waiting_.size() || !is_waiting_[prompt]) return;
-  is_waiting_[prompt] = false;
-  const GenerationRequest request = std::exchange(waiting_[prompt], {});
-  for (std::uint32_t i = 1; i < num_each(); ++i) submit(prompt * num_each() + i, another(request, i));
+  if (prompt < is_first_alone_.size() && is_first_alone_[prompt]) {
+    is_first_alone_[prompt] = false;
+    for (std::uint32_t i = num_each() - 1; i > 0; --i) due_.push_front(prompt * num_each() + i);
+  }
+  start_due();
+}
+
+void Choices::end(std::uint32_t index) {
+  choices_[index].is_over = true;
+  if (num_under_way_ > 0) num_under_way_ -= 1;  // one that is followed was not started here
+}
+
+void Choices::finish(std::uint32_t index, const Finished& finished) {
+  choices_[index].finished = finished;
+  auto place = std::exchange(choices_[index].finished.form_place, nullptr);
+  if (place && num_started_ < choices_.size()) form_places_.push_back(std::move(place));
 }
 
 bool Choices::are_over() const {
@@ -110,6 +147,7 @@ void Choices::take_all() {
 }
 
 void Choices::cancel() {
+  due_.clear();
   for (Choice& choice : choices_)
     if (!choice.is_over && choice.id != 0) engine_.cancel(std::exchange(choice.id, 0));
 }

@@ -2,10 +2,12 @@
 // The answers to one request: prompts times n (or best_of), each a generation of its own, by index.
 // The first answer to a prompt is started at once, its others when it has a first
 // token: by then the KV of the prompt's full pages is in the prefix cache for them.
-// Belongs to the io thread of its connection.
+// Answers that are bound to a form are kMostBoundAnswers at once; the next one starts when one
+// of them ends, in its place. Belongs to the io thread of its connection.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <span>
@@ -43,8 +45,8 @@ class Choices {
   bool has(const ClientStream& stream) const;
   // An answer has tokens, or has ended: those that waited for it are started.
   void note_progress(std::uint32_t index);
-  void end(std::uint32_t index) { choices_[index].is_over = true; }
-  void finish(std::uint32_t index, const Finished& finished) { choices_[index].finished = finished; }
+  void end(std::uint32_t index);
+  void finish(std::uint32_t index, const Finished& finished);
   bool are_over() const;
   // As the last one ended, with the tokens of all: a prompt's count once. The times of a
   // single one alone are its request's.
@@ -66,14 +68,18 @@ class Choices {
 
  private:
   std::uint32_t num_each() const { return static_cast<std::uint32_t>(choices_.size() / num_prompts_); }
-  void submit(std::uint32_t index, GenerationRequest request);
+  void start_due();
+  GenerationRequest request_of(std::uint32_t index);
 
   Engine& engine_;
   std::vector<Choice> choices_;
   std::shared_ptr<DetachedAnswer> followed_;
   std::size_t num_prompts_ = 1;
-  std::vector<GenerationRequest> waiting_;  // by prompt: the request of its other answers
-  std::vector<bool> is_waiting_;            // by prompt
+  std::vector<GenerationRequest> prompts_;  // first answers' requests, until all answers are started
+  std::vector<bool> is_first_alone_;        // by prompt: its others wait for its first answer
+  std::deque<std::uint32_t> due_;           // indexes of answers that only wait for room
+  std::size_t num_started_ = 0, num_under_way_ = 0, most_at_once_ = 0;
+  std::vector<std::shared_ptr<const void>> form_places_;  // for answers not started, left by others
 };
 
 }  // namespace troupe

@@ -531,7 +531,8 @@ TEST_CASE(
   CHECK(!ask(lax));
 }
 
-TEST_CASE("generation: one flow has at most half of the places, and asks for no more answers at once") {
+TEST_CASE(
+    "generation: one flow has at most half of the places, and an answer may leave its own to the next") {
   using Share = OutputForms::Share;
   sim::SimWorld world(chatting_settings());
   OutputForms& forms = *world.engine().environment().forms;
@@ -539,27 +540,30 @@ TEST_CASE("generation: one flow has at most half of the places, and asks for no 
   const auto ask = [&](GenerationRequest request, const std::string& flow) {
     request.max_tokens = 3;
     request.flow = flow;
-    const auto sink = std::make_shared<RecordingSink>();
+    auto sink = std::make_shared<RecordingSink>();
     world.engine().submit(std::move(request), sink);
     REQUIRE(world.run());
-    return sink->error();
+    return sink;
   };
   while (auto place = forms.take_place(Share::kStrictTools, "one")) places.push_back(std::move(place));
   CHECK(places.size() == 32);
-  REQUIRE(ask(strict_chat(), "one"));
-  CHECK(ask(strict_chat(), "one")->kind == ApiErrorKind::kOverloaded);
-  CHECK(!ask(strict_chat(), "another"));
+  REQUIRE(ask(strict_chat(), "one")->error());
+  CHECK(ask(strict_chat(), "one")->error()->kind == ApiErrorKind::kOverloaded);
+  CHECK(ask(strict_chat(), "another")->finished());
   places.pop_back();
-  CHECK(!ask(strict_chat(), "one"));
-  auto many = strict_chat();
-  many.num_drawn_answers = 32;
-  CHECK(!ask(many, "another"));
-  many.num_drawn_answers = 33;
-  REQUIRE(ask(many, "another"));
-  CHECK(ask(many, "another")->kind == ApiErrorKind::kInvalidRequest);
-  CHECK(ask(many, "another")->field == "n");
-  std::get<ChatPrompt>(many.prompt).has_strict_tool = false;
-  CHECK(!ask(many, "another"));
+  REQUIRE(ask(strict_chat(), "one")->finished());
+  auto first = strict_chat();
+  first.leaves_form_place = true;
+  auto next = strict_chat();
+  {
+    const auto answered = ask(first, "one");
+    REQUIRE(answered->finished());
+    next.form_place = answered->finished()->form_place;
+    CHECK(next.form_place);
+  }
+  CHECK(ask(strict_chat(), "one")->error());
+  CHECK(ask(std::move(next), "one")->finished());
+  CHECK(ask(strict_chat(), "one")->finished());
 }
 
 // Behind the second "a" of its argument the mask is too dear.

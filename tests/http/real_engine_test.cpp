@@ -181,6 +181,23 @@ TEST_CASE("http and engine: a prompt's log-probabilities come in chunks, and are
   CHECK(stack.is_quiet());
 }
 
+TEST_CASE(
+    "http and engine: a list of more prompts than a client's answers may be bound at once is answered") {
+  Stack stack;
+  TestClient client(stack.server.port());
+  std::string prompts = "\"0\"";
+  for (int i = 1; i < 100; ++i) prompts += ",\"" + std::to_string(i) + "\"";
+  for (const std::string form :
+       {R"("regex":"[a-z]*")", R"("regex":"[a-z]*","stream":true,"stream_options":{"include_usage":true})"}) {
+    client.send(
+        post_request("/v1/completions", "{\"prompt\":[" + prompts + "],\"max_tokens\":3," + form + "}"));
+    const TestResponse response = client.read_response();
+    CHECK(response.status == 200);
+    CHECK(response.body.find("\"completion_tokens\":300") != std::string::npos);
+  }
+  CHECK(stack.is_quiet());
+}
+
 TEST_CASE("http and engine: a model told not to reason does not, and usage counts the tokens it reasoned") {
   ServedModel model = byte_model();
   model.chat_template = std::make_shared<const ChatTemplate>(ChatTemplate::parse(

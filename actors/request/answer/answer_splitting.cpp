@@ -91,6 +91,10 @@ bool has_strict_tool(const GenerationRequest& request) {
   return chat != nullptr && chat->has_strict_tool;
 }
 
+bool needs_form_place(const GenerationRequest& request) {
+  return must_be_bound(request) || has_strict_tool(request);
+}
+
 bool needs_tools_text(const ServedModel& model, const ChatPrompt& prompt, const ServingLimits& limits) {
   if (!prompt.splits_answer || prompt.tools.empty() || !prompt.allows_calls || prompt.messages.empty() ||
       !model.chat_template)

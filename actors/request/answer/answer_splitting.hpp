@@ -29,6 +29,8 @@ std::optional<TokenId> forbidden_token(const ServedModel& model, const Generatio
 bool must_be_bound(const GenerationRequest& request);
 // A call of one of its tools may not break its schema.
 bool has_strict_tool(const GenerationRequest& request);
+// It is refused without a place among the answers that are bound to forms.
+bool needs_form_place(const GenerationRequest& request);
 
 // The template shows neither tools nor calls, calls may come, and the text leaves room for a chat.
 bool needs_tools_text(const ServedModel& model, const ChatPrompt& prompt, const ServingLimits& limits);

@@ -31,6 +31,10 @@ bool has_any(const TokenMask& mask) {
 
 }  // namespace
 
+static_assert(kMostBoundAnswers <= OutputForms::most_of_one(OutputForms::Share::kDemand) &&
+                  kMostBoundAnswers <= OutputForms::most_of_one(OutputForms::Share::kStrictTools),
+              "a client's request that is alone would never get all of its places");
+
 class OutputForms::Places {
  public:
   bool enter(Share share, const std::string& flow, bool is_promised) {

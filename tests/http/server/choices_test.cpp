@@ -170,6 +170,54 @@ TEST_CASE("choices: of best_of answers to each prompt the n most likely are give
   CHECK(answer.at("usage").at("completion_tokens") == 6);
 }
 
+TEST_CASE(
+    "choices: of many bound answers as many run as may be at once, and the next has the place of one that "
+    "ended") {
+  constexpr RequestId kNumPrompts = 34;
+  RunningServer server;
+  EngineScript& script = server.script();
+  TestClient client(server.port());
+  std::string prompts;
+  for (RequestId i = 0; i < kNumPrompts; ++i) prompts += (i > 0 ? ",\"" : "\"") + std::to_string(i) + "\"";
+  const auto body = [&](const std::string& more) {
+    return post_request("/v1/completions", "{\"prompt\":[" + prompts + "],\"max_tokens\":4" + more + "}");
+  };
+  client.send(body(R"(,"regex":"[a-z]*")"));
+  REQUIRE(script.wait_for_request(kMostBoundAnswers) == kMostBoundAnswers);
+  for (const RequestId ends : std::vector<RequestId>{7, 3}) {
+    Finished end = finished(1);
+    end.form_place = std::make_shared<const RequestId>(ends);
+    const std::weak_ptr<const void> place = end.form_place;
+    const std::size_t num_before = script.num_submitted();
+    script.deliver(ends, std::move(end));
+    REQUIRE(script.wait_for_request(num_before + 1) == num_before + 1);
+    CHECK(script.num_submitted() == num_before + 1);
+    const GenerationRequest next = script.submitted(num_before + 1).request;
+    CHECK(next.form_place == place.lock());
+    CHECK(next.leaves_form_place);
+    CHECK(std::get<TextPrompt>(next.prompt).text == std::to_string(num_before));
+  }
+  for (RequestId id = 1; id <= kNumPrompts; ++id)
+    if (id != 7 && id != 3) script.deliver(id, finished(1));
+  const auto answer = boost::json::parse(client.read_response().body).as_object();
+  CHECK(answer.at("choices").as_array().size() == kNumPrompts);
+  client.send(body(""));
+  CHECK(script.wait_for_request(2 * kNumPrompts) == 2 * kNumPrompts);  // bound to no form: all at once
+}
+
+TEST_CASE("choices: answers that have not begun are not, where one fails") {
+  RunningServer server;
+  EngineScript& script = server.script();
+  TestClient client(server.port());
+  client.send(chat(R"("n":40,"response_format":{"type":"json_object"})"));
+  script.deliver(script.wait_for_request(1), TextDelta{.text = "a", .usage = {}});
+  REQUIRE(script.wait_for_request(kMostBoundAnswers) == kMostBoundAnswers);
+  script.deliver(2, Failed{{.kind = ApiErrorKind::kInternal, .message = "lost"}});
+  CHECK(client.read_response().status == 500);
+  CHECK(script.wait_until_cancelled(kMostBoundAnswers));
+  CHECK(script.num_submitted() == kMostBoundAnswers);
+}
+
 TEST_CASE("choices: one that fails fails the request, and the others are cancelled") {
   RunningServer server;
   EngineScript& script = server.script();
