@@ -39,6 +39,7 @@ void fuzz_wire_to_worker(std::string_view bytes);
 void fuzz_wire_to_server(std::string_view bytes);
 // store/
 void fuzz_page_file(std::string_view bytes);
+void fuzz_turn_file(std::string_view bytes);
 // app/
 void fuzz_server_toml(std::string_view bytes);
 void fuzz_span_file(std::string_view bytes);
@@ -59,7 +60,7 @@ struct FuzzTarget {
 };
 
 inline constexpr std::array kFuzzTargets = {
-    FuzzTarget{"http_request", fuzz_http_request},
+    FuzzTarget{"http_request", fuzz_http_request},  // http/
     FuzzTarget{"http_fields", fuzz_http_fields},
     FuzzTarget{"chat_body", fuzz_chat_body},
     FuzzTarget{"completion_body", fuzz_completion_body},
@@ -69,23 +70,24 @@ inline constexpr std::array kFuzzTargets = {
     FuzzTarget{"embedding_body", fuzz_embedding_body},
     FuzzTarget{"score_body", fuzz_score_body},
     FuzzTarget{"ollama_body", fuzz_ollama_body},
-    FuzzTarget{"tokenizer_file", fuzz_tokenizer_file},
+    FuzzTarget{"tokenizer_file", fuzz_tokenizer_file},  // text/
     FuzzTarget{"gguf_vocabulary", fuzz_gguf_vocabulary},
     FuzzTarget{"chat_template", fuzz_chat_template},
     FuzzTarget{"gbnf_grammar", fuzz_gbnf_grammar},
     FuzzTarget{"regex_grammar", fuzz_regex_grammar},
     FuzzTarget{"schema_grammar", fuzz_schema_grammar},
     FuzzTarget{"tree_text", fuzz_tree_text},
-    FuzzTarget{"safetensors", fuzz_safetensors},
+    FuzzTarget{"safetensors", fuzz_safetensors},  // gpu/
     FuzzTarget{"model_config", fuzz_model_config},
     FuzzTarget{"gguf_header", fuzz_gguf_header},
     FuzzTarget{"gguf_file", fuzz_gguf_file},
     FuzzTarget{"wire_to_worker", fuzz_wire_to_worker},
     FuzzTarget{"wire_to_server", fuzz_wire_to_server},
-    FuzzTarget{"page_file", fuzz_page_file},
-    FuzzTarget{"server_toml", fuzz_server_toml},
+    FuzzTarget{"page_file", fuzz_page_file},  // store/
+    FuzzTarget{"turn_file", fuzz_turn_file},
+    FuzzTarget{"server_toml", fuzz_server_toml},  // app/
     FuzzTarget{"span_file", fuzz_span_file},
-    FuzzTarget{"experiment_toml", fuzz_experiment_toml},
+    FuzzTarget{"experiment_toml", fuzz_experiment_toml},  // loadgen/
     FuzzTarget{"sse_stream", fuzz_sse_stream},
     FuzzTarget{"load_answer", fuzz_load_answer},
     FuzzTarget{"metrics_text", fuzz_metrics_text},
