@@ -136,12 +136,17 @@ void TurnMemory::tell_changes() {
 void TurnMemory::tell_no_changes() {
   const std::lock_guard lock(mutex_);
   tells_changes_ = false;
-  changes_ = {};
+  told_forgotten_ = {};
+  told_remembered_ = {};
 }
 
 std::vector<TurnChange> TurnMemory::take_changes() {
   const std::lock_guard lock(mutex_);
-  return std::exchange(changes_, {});
+  std::vector<TurnChange> changes;
+  changes.reserve(told_forgotten_.size() + told_remembered_.size());
+  for (const auto number : std::exchange(told_forgotten_, {})) changes.push_back({.number = number});
+  for (auto& [number, change] : std::exchange(told_remembered_, {})) changes.push_back(std::move(change));
+  return changes;
 }
 
 void TurnMemory::restore(std::vector<TurnChange> parts) {
@@ -151,8 +156,8 @@ void TurnMemory::restore(std::vector<TurnChange> parts) {
     last_number_ = std::max(last_number_, part.number);
     if (Part* inserted = insert_restored(part, known)) {
       known.emplace(part.number, inserted);
-    } else if (tells_changes_) {
-      changes_.push_back({.number = part.number});
+    } else {
+      tell_forgotten(part.number);
     }
   }
   order_restored(known);
@@ -226,11 +231,16 @@ TurnMemory::Part* TurnMemory::add(const std::string& name, Tenant& tenant, Part*
   }
   Part* part = insert(tenant, parent, ++last_number_, std::move(content));
   if (tells_changes_)
-    changes_.push_back({.number = part->number,
-                        .before = parent != nullptr ? parent->number : 0,
-                        .tenant = name,
-                        .content = part->content});
+    told_remembered_[part->number] = {.number = part->number,
+                                      .before = parent != nullptr ? parent->number : 0,
+                                      .tenant = name,
+                                      .content = part->content};
   return part;
+}
+
+// A part that came since changes were last taken was never told.
+void TurnMemory::tell_forgotten(std::uint64_t number) {
+  if (tells_changes_ && told_remembered_.erase(number) == 0) told_forgotten_.push_back(number);
 }
 
 // No part of the tenant has its key.
@@ -262,7 +272,7 @@ void TurnMemory::remove(Tenant& tenant, Part* part) {
     size_.num_bytes -= num_bytes;
     size_.num_parts -= 1;
     tenant.by_age.erase(next->place);
-    if (tells_changes_) changes_.push_back({.number = next->number});
+    tell_forgotten(next->number);
     const auto key = next->content->key;  // goes with it
     tenant.parts.erase(key);
   }

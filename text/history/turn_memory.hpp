@@ -88,11 +88,13 @@ class TurnMemory {
 
   TurnMemorySize size() const;
 
-  // From now on changes are kept until they are taken.
+  // From now on changes are kept until they are taken: at most the parts that are there, and the
+  // numbers of those that were there when changes were last taken.
   void tell_changes();
   // From now on changes are not kept, and those that were not taken are dropped.
   void tell_no_changes();
-  // Changes since the last call, in their order.
+  // Changes since the last call: the parts that are forgotten, then those that are remembered, each
+  // behind the one that it continues. A part that came and went since is none.
   std::vector<TurnChange> take_changes();
   // Remembers parts of an earlier process, each listed behind the one that it continues. The
   // memory holds nothing else yet. Parts that it does not take are told as forgotten.
@@ -115,6 +117,7 @@ class TurnMemory {
   void use(Tenant& tenant, Part* part);
   Part* stored(Tenant& tenant, const std::shared_ptr<const RememberedText>& content);
   Part* add(const std::string& name, Tenant& tenant, Part* parent, RememberedText content);
+  void tell_forgotten(std::uint64_t number);
   Part* insert(Tenant& tenant, Part* parent, std::uint64_t number, RememberedText content);
   Part* insert_restored(const TurnChange& part, const std::map<std::uint64_t, Part*>& known);
   void order_restored(const std::map<std::uint64_t, Part*>& known);
@@ -128,7 +131,8 @@ class TurnMemory {
   TurnMemorySize size_;
   std::uint64_t last_number_ = 0;
   bool tells_changes_ = false;
-  std::vector<TurnChange> changes_;
+  std::vector<std::uint64_t> told_forgotten_;            // numbers
+  std::map<std::uint64_t, TurnChange> told_remembered_;  // by number; all of them are there
 };
 
 }  // namespace troupe
