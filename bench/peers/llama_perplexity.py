@@ -3,6 +3,7 @@
 """The perplexity of a text in troupe beside that in llama.cpp's `llama-perplexity`, on one GGUF file.
 
 The text is cut into chunks of --context tokens as llama-perplexity cuts it, and the second half of each counts.
+Where the vocabulary begins texts with a token of its own, each chunk's first token is that one, as there.
 troupe answers from /v1/completions with "echo". A line of JSON for each --arm, which are options of `troupe serve`
 in one word: --arm="--compute-type f32 --activations exact".
 """
@@ -29,8 +30,8 @@ def output_of(command):
     return result.stdout + result.stderr
 
 
-def llama_tokens(program, model, text):
-    command = [program, "-m", model, "-f", text, "--ids", "--no-parse-special", "--log-disable"]
+def llama_tokens(program, model, text, *options):
+    command = [program, "-m", model, "-f", text, "--ids", "--no-parse-special", "--log-disable", *options]
     return json.loads(re.search(r"\[[\d, ]+\]", output_of(command)).group())
 
 
@@ -49,11 +50,20 @@ def log_probabilities(server, prompt):
     return choice["logprobs"]["token_logprobs"][1:len(prompt)]
 
 
-def troupe_perplexity(server, tokens, context):
-    counted = []
+def chunks(tokens, plain_tokens, context):
+    """plain_tokens: without the beginning that the vocabulary adds, if it adds one."""
+    beginning = tokens[:len(tokens) - len(plain_tokens)]
+    if tokens != beginning + plain_tokens or len(beginning) > 1:
+        sys.exit(f"expected at most one token in front of the text, got {tokens[:4]} and {plain_tokens[:4]}")
     for first in range(0, len(tokens) - context + 1, context):
+        yield beginning + tokens[first + len(beginning):first + context]
+
+
+def troupe_perplexity(server, prompts, context):
+    counted = []
+    for prompt in prompts:
         # logits of a place are of the token behind it
-        counted += log_probabilities(server, tokens[first:first + context])[context // 2:]
+        counted += log_probabilities(server, prompt)[context // 2:]
     return math.exp(-sum(counted) / len(counted)), len(counted)
 
 
@@ -68,13 +78,15 @@ def main():
     parser.add_argument("--context", type=int, default=512)
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
-    tokens = llama_tokens(arguments.llama_tokenize, arguments.model, arguments.text)
+    tokens, plain_tokens = (llama_tokens(arguments.llama_tokenize, arguments.model, arguments.text, *options)
+                            for options in [(), ("--no-bos",)])
+    prompts = list(chunks(tokens, plain_tokens, arguments.context))
     reference = llama_perplexity(arguments.llama_perplexity, arguments.model, arguments.text, arguments.context,
                                  arguments.threads)
     for arm in arguments.arm or [""]:
         options = ["--device", "cpu", "--threads", str(arguments.threads), *shlex.split(arm)]
         with Server(arguments.troupe, options, arguments.model, ready_seconds=READY_SECONDS) as server:
-            found, counted = troupe_perplexity(server, tokens, arguments.context)
+            found, counted = troupe_perplexity(server, prompts, arguments.context)
         print(json.dumps({"model": arguments.model.name, "arm": arm, "troupe": found, "llama": reference,
                           "over_llama": found / reference - 1, "tokens": counted}), flush=True)
     return 0
