@@ -108,7 +108,7 @@ bool EngineCore::refine(Sequence& sequence, const LengthForecast::Answer& answer
     sequence.heed_length();
     return false;
   }
-  flows_.set_work(sequence.flow, sequence.arrival, work_of(sequence));  // it may have begun, and wait again
+  flows_.set_work(sequence.flow, sequence.arrival, work_of(sequence));
   emit(sequence.id, ReservationChanged{.cause = grows ? ReservationChanged::Cause::kRefined
                                                       : ReservationChanged::Cause::kShrunk,
                                        .num_tokens = reserved,
@@ -269,6 +269,7 @@ void EngineCore::settle_overrun(SequenceIndex index) {
   sequence.reserve(doubled_reservation(overrun), pages_.page_size());
   const auto answer = answer_overrun(overrun, all_fit(workers_[sequence.worker]));
   const bool gives_way = answer == OverrunAnswer::kGiveWay;
+  flows_.set_work(sequence.flow, sequence.arrival, work_of(sequence));
   emit(sequence.id, ReservationChanged{.cause = gives_way ? ReservationChanged::Cause::kGaveWay
                                                           : ReservationChanged::Cause::kGrown,
                                        .num_tokens = length.reserved,

@@ -42,6 +42,11 @@ void FairQueue::set_work(FlowId id, Arrival request, std::uint64_t work) {
   if (flow.line) flow.line->set_work(request, work);
 }
 
+void FairQueue::end(FlowId id, Arrival request, std::uint64_t work) {
+  Flow& flow = flows_.at(id);
+  if (flow.line) flow.line->end(request, work);
+}
+
 void FairQueue::withdraw(FlowId id, Arrival request) {
   Flow& flow = flows_.at(id);
   if (flow.line) flow.line->withdraw(request);

@@ -55,10 +55,12 @@ class FairQueue {
   // One more request of the flow with that name is there; one fewer.
   FlowId join(const std::string& name);
   void leave(FlowId flow);
+  // It does not wait and won't again; work: done for it, tokens of prompt and answer. Before leave().
+  void end(FlowId flow, Arrival request, std::uint64_t work);
 
   // work: tokens of prompt and answer, as far as it is known; counts where the order is by it.
   void wait(FlowId flow, Arrival request, std::uint64_t work = 0);
-  void set_work(FlowId flow, Arrival request, std::uint64_t work);  // of one that waits, or not
+  void set_work(FlowId flow, Arrival request, std::uint64_t work);  // of one that has waited
   void withdraw(FlowId flow, Arrival request);                      // it waits no longer, and does not run
   void start(FlowId flow, Arrival request);                         // it waits no longer, and runs
   void stop(FlowId flow);                                           // one of its requests runs no longer

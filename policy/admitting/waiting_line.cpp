@@ -2,28 +2,57 @@
 #include "policy/admitting/waiting_line.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <limits>
 
 namespace troupe {
 
-void WaitingLine::wait(Arrival request, std::uint64_t work) { waiting_[request] = {.work = work}; }
+void WaitingLine::wait(Arrival request, std::uint64_t work) {
+  if (const auto started = started_.find(request); started != started_.end())
+    count(request, started->second, 0 - started->second.work);
+  waiting_[request] = {.work = work, .since = num_starts_};
+}
 
 void WaitingLine::set_work(Arrival request, std::uint64_t work) {
-  const auto found = waiting_.find(request);
-  if (found != waiting_.end()) found->second.work = work;
+  const auto waiting = waiting_.find(request);
+  if (waiting != waiting_.end()) {
+    waiting->second.work = work;
+  } else if (const auto started = started_.find(request); started != started_.end()) {
+    count(request, started->second, work - started->second.work);
+    started->second.work = work;
+  }
 }
 
 void WaitingLine::start(Arrival request) {
   const auto found = waiting_.find(request);
-  const std::uint64_t work = found->second.work;
-  for (auto front = waiting_.begin(); front != found; ++front) front->second.overtaken_by += work;
-  for (auto behind = std::next(found); behind != waiting_.end(); ++behind)
-    behind->second.started_in_front += work;
+  const Started started{.work = found->second.work, .number = ++num_starts_};
   waiting_.erase(found);
+  started_[request] = started;
+  count(request, started, started.work);
 }
 
-void WaitingLine::withdraw(Arrival request) { waiting_.erase(request); }
+void WaitingLine::withdraw(Arrival request) {
+  const auto found = waiting_.find(request);
+  const std::uint64_t work = found->second.work;
+  waiting_.erase(found);
+  const auto started = started_.find(request);
+  if (started == started_.end()) return;
+  started->second.work = work;
+  count(request, started->second, work);
+}
+
+void WaitingLine::end(Arrival request, std::uint64_t work) {
+  set_work(request, work);
+  started_.erase(request);
+}
+
+// Adds the work to the sums of those that waited when the request started. They are unsigned, so what is
+// taken off wraps around as it was added.
+void WaitingLine::count(Arrival request, const Started& started, std::uint64_t work) {
+  if (work == 0) return;
+  for (auto& [other, waiting] : waiting_)
+    if (waiting.since < started.number)
+      (other < request ? waiting.overtaken_by : waiting.started_in_front) += work;
+}
 
 std::optional<WaitingLine::Arrival> WaitingLine::next(const Question& may_start) const {
   const auto comes_before = [this](const Waiting& a, const Waiting& b) {

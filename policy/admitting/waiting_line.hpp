@@ -8,12 +8,13 @@
 //
 // Whenever next() gives a request, all that has overtaken one in front of it that waits, this
 // one included, is at most (k - 1) times the waiting one's fair share, by works as they are
-// known at that moment. So of what starts while a request waits, from in front and behind, all
-// is at most k times its fair share, if works stay as they were, none in front is withdrawn and
-// only what next() gives starts. A share that shrinks, because a work turns out smaller or one
-// in front is withdrawn, takes back what is left of the allowance; nothing more overtakes until
-// the share has grown beyond what has. One that comes back in front, because it was preempted,
-// is in front: it would start first by arrival, too. Its own wait counts anew.
+// known at that moment: those of requests that have started, too. So of what starts while a request waits,
+// from in front and behind, all is at most k times its fair share, if works stay as they were, none in front
+// is withdrawn and only what next() gives starts. A share that shrinks, because a work turns out smaller or
+// one in front is withdrawn, takes back what is left of the allowance; nothing more overtakes until
+// the share has grown beyond what has. One that comes back, because it was preempted, waits and has not
+// started: its work counts once, however often it starts. In front it would start first by arrival, too.
+// Its own wait counts anew.
 #pragma once
 
 #include <cstddef>
@@ -36,11 +37,13 @@ class WaitingLine {
       : order_(order), most_wait_(most_wait) {}
 
   void wait(Arrival request, std::uint64_t work);
-  // Its work is known better, and with it the fair shares of it and of all behind it. One that is not in the
-  // line is ignored. Takes no pass over the line.
+  // Its work is known better, and with it the fair shares of it and of all behind it. Takes no pass over the
+  // line while it waits, and one once it has started. One that is unknown is ignored.
   void set_work(Arrival request, std::uint64_t work);
   void start(Arrival request);     // it leaves the line, and has overtaken all in front
   void withdraw(Arrival request);  // it leaves the line
+  // It waits no more and has done so much work, which is its work from now on; it is forgotten.
+  void end(Arrival request, std::uint64_t work);
 
   // The first by the order, of those that may start and that all in front let pass.
   std::optional<Arrival> next(const Question& may_start) const;
@@ -51,12 +54,22 @@ class WaitingLine {
   friend class Fingerprint;
   struct Waiting {
     std::uint64_t work = 0;
-    std::uint64_t started_in_front = 0, overtaken_by = 0;  // work, since it waits
+    std::uint64_t started_in_front = 0,
+                  overtaken_by = 0;  // work, since it waits, of what does not wait again
+    std::uint64_t since = 0;         // starts before it began to wait
   };
+  struct Started {
+    std::uint64_t work = 0;
+    std::uint64_t number = 0;  // of its last start
+  };
+
+  void count(Arrival request, const Started& started, std::uint64_t work);
 
   AdmissionOrder order_;
   double most_wait_;
   std::map<Arrival, Waiting> waiting_;
+  std::map<Arrival, Started> started_;  // and not ended; some wait again, and count as what waits
+  std::uint64_t num_starts_ = 0;
 };
 
 }  // namespace troupe

@@ -87,8 +87,12 @@ void Fingerprint::add_core(const EngineCore& core) {
   }
   add(core.workers_.size());
   for (const EngineCore::Worker& worker : core.workers_) add_worker(core, worker);
-  add_flows(core.flows_,
-            [&core](std::uint64_t arrival) { return core.sequences_[core.waiting_.at(arrival)].id; });
+  add_flows(core.flows_, [&core](std::uint64_t arrival) {
+    const auto its = std::find_if(core.sequences_.begin(), core.sequences_.end(), [&](const auto& sequence) {
+      return sequence.id != 0 && sequence.arrival == arrival;
+    });
+    return its->id;
+  });
   add_suspects(core.suspects_);
   add(core.history_.sorted().size());
   for (const std::uint32_t length : core.history_.sorted()) add(length);
@@ -366,12 +370,18 @@ void Fingerprint::add_flows(const FairQueue& flows, const IdOf& id_of) {
     add(flow.waiting.size());
     for (const std::uint64_t arrival : flow.waiting) add(id_of(arrival));
     add(flow.line.has_value());
-    if (flow.line)
+    if (flow.line) {
       for (const auto& [arrival, waiting] : flow.line->waiting_) {
         add(waiting.work);
         add(waiting.started_in_front);
         add(waiting.overtaken_by);
       }
+      for (const auto& [arrival, started] : flow.line->started_) {
+        add(id_of(arrival));
+        add(started.work);
+        for (const auto& [other, waiting] : flow.line->waiting_) add(waiting.since < started.number);
+      }
+    }
     add(flow.num_running);
     add(flow.num_requests);
     add(flow.served);

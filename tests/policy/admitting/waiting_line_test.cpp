@@ -6,8 +6,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
-#include <map>
 #include <random>
+#include <set>
+#include <utility>
 #include <vector>
 
 namespace troupe {
@@ -95,6 +96,62 @@ TEST_CASE("waiting line: one that leaves from in front has not been in front") {
   CHECK_FALSE(line.next(fits));
 }
 
+// What passes the second request, which does not fit, in order of arrival.
+std::size_t num_passing(WaitingLine& line) {
+  const auto fits = [](std::uint64_t request) { return request != 2; };
+  std::size_t number = 0;
+  for (; const auto next = line.next(fits); ++number) line.start(*next);
+  return number;
+}
+
+TEST_CASE("waiting line: what has started from in front and turns out smaller lets fewer pass") {
+  const std::vector<std::uint64_t> works = {1000, 10, 5, 5, 5, 5, 5, 5, 5};
+  WaitingLine line = line_of(AdmissionOrder::kShortestFirst, 2, works);
+  line.start(1);
+  SUBCASE("while it runs") { line.set_work(1, 10); }
+  SUBCASE("at its end") { line.end(1, 10); }
+  CHECK(num_passing(line) == 4);  // 20, as was in front and is its own
+}
+
+TEST_CASE("waiting line: what has passed and turns out larger lets fewer pass after it") {
+  WaitingLine line = line_of(AdmissionOrder::kShortestFirst, 2, {10, 10, 5, 5, 5});
+  line.start(1);
+  line.start(3);
+  line.end(3, 18);
+  CHECK(num_passing(line) == 0);
+  line.set_work(3, 1);  // it is forgotten
+  CHECK(num_passing(line) == 0);
+  CHECK(line.next(any) == 2);
+}
+
+TEST_CASE("waiting line: what began before a request waited is none of its matter") {
+  WaitingLine line = line_of(AdmissionOrder::kShortestFirst, 2, {10});
+  line.start(1);
+  line.wait(2, 10);
+  for (std::uint64_t request = 3; request <= 6; ++request) line.wait(request, 5);
+  line.set_work(1, 1000);
+  CHECK(num_passing(line) == 2);
+}
+
+TEST_CASE("waiting line: one in front that starts again and again has been in front once") {
+  WaitingLine line = line_of(AdmissionOrder::kShortestFirst, 2, {10, 10, 5, 5, 5, 5, 5, 5});
+  for (int i = 0; i < 200; ++i) {
+    line.start(1);
+    line.wait(1, 10);  // its client read on, or it was preempted
+  }
+  line.start(1);
+  CHECK(num_passing(line) == 4);
+}
+
+TEST_CASE("waiting line: one that has run and leaves while it waits again counts for what it has done") {
+  WaitingLine line = line_of(AdmissionOrder::kShortestFirst, 2, {1000, 10, 5, 5, 5, 5, 5, 5});
+  line.start(1);
+  line.wait(1, 1000);
+  line.withdraw(1);
+  line.end(1, 10);
+  CHECK(num_passing(line) == 4);
+}
+
 // Random traffic over a line, and what it promises, counted from the starts that there were.
 class Traffic {
  public:
@@ -102,45 +159,47 @@ class Traffic {
       : line_(order, most_wait), random_(seed) {}
 
   void arrive() {
-    wait(++last_, 1 + draw(10) * draw(10) * draw(10));  // of all sizes: few are long
+    requests_.push_back({.work = 1 + draw(10) * draw(10) * draw(10)});  // of all sizes: few are long
+    wait(requests_.size() - 1);
   }
-  // By up to 1,000 times, up or down.
+  // By up to 1,000 times, up or down; it waits, runs, or has been withdrawn.
   void revise() {
-    const auto one = any_of(waiting_);
+    const auto one = draw(2) == 0 || gone_.empty() ? any_of(waiting_) : any_of(gone_);
     const std::uint64_t factor = 1 + draw(1000);
-    std::uint64_t& work = waiting_.at(one).work;
+    std::uint64_t& work = requests_[one].work;
     work = draw(2) == 0 && work < 1'000'000 ? work * factor : std::max<std::uint64_t>(1, work / factor);
     line_.set_work(one, work);
   }
   void withdraw() {
     const auto one = any_of(waiting_);
     line_.withdraw(one);
-    gone_[one] = waiting_.at(one).work;
-    waiting_.erase(one);
+    leave(one);
   }
   // It was withdrawn, or preempted, and is back with its old arrival.
   void come_back() {
     const auto one = any_of(gone_);
-    wait(one, gone_.at(one));
+    gone_.erase(one);
+    wait(one);
+  }
+  void end() {
+    const auto one = any_of(gone_);
+    requests_[one].work = 1 + draw(requests_[one].work);
+    line_.end(one, requests_[one].work);
     gone_.erase(one);
   }
   void start_next() {
     const std::uint64_t mask = random_();
     const auto next = line_.next([&](std::uint64_t request) { return ((mask >> (request % 64)) & 3U) != 0; });
     if (!next) return;
-    const std::uint64_t work = waiting_.at(*next).work;
-    std::uint64_t in_front = 0;
-    for (auto& [request, one] : waiting_) {
-      if (request > *next) one.from_front += work;
-      in_front += one.work;
-      if (request >= *next) continue;
-      one.overtaken_by += work;
-      const double share = static_cast<double>(one.from_front + in_front);
-      worst_ = std::max(worst_, static_cast<double>(one.overtaken_by) / share);
-    }
     line_.start(*next);
-    waiting_.erase(*next);
-    gone_[*next] = work;
+    leave(*next);
+    starts_.push_back(*next);
+    std::uint64_t in_front = 0;  // that waits
+    for (const std::uint64_t request : waiting_) {
+      if (request > *next) break;
+      in_front += requests_[request].work;
+      judge(request, in_front);
+    }
   }
   bool has_gone() const { return !gone_.empty(); }
   bool has_waiting() const { return !waiting_.empty(); }
@@ -149,34 +208,58 @@ class Traffic {
   double worst() const { return worst_; }
 
  private:
-  struct Waiting {
-    std::uint64_t work = 0, from_front = 0, overtaken_by = 0;
+  struct Request {
+    std::uint64_t work = 0;
+    std::size_t since = 0;  // starts before it began to wait
+    bool waits = false;
+    std::size_t counted_for = 0;  // the last request that was judged
   };
 
-  void wait(std::uint64_t request, std::uint64_t work) {
-    line_.wait(request, work);
-    waiting_[request] = {.work = work};
+  void wait(std::uint64_t one) {
+    requests_[one].since = starts_.size();
+    requests_[one].waits = true;
+    waiting_.insert(one);
+    line_.wait(one, requests_[one].work);
   }
-  std::uint64_t any_of(const auto& requests) {
-    return std::next(requests.begin(), static_cast<std::ptrdiff_t>(draw(requests.size())))->first;
+  void leave(std::uint64_t one) {
+    requests_[one].waits = false;
+    waiting_.erase(one);
+    gone_.insert(one);
+  }
+  void judge(std::uint64_t one, std::uint64_t in_front) {
+    std::uint64_t overtaken_by = 0, from_front = 0;
+    num_judged_ += 1;
+    for (std::size_t i = requests_[one].since; i < starts_.size(); ++i) {
+      Request& started = requests_[starts_[i]];
+      if (started.waits || std::exchange(started.counted_for, num_judged_) == num_judged_) continue;
+      (starts_[i] > one ? overtaken_by : from_front) += started.work;
+    }
+    const auto share = static_cast<double>(from_front + in_front);
+    worst_ = std::max(worst_, static_cast<double>(overtaken_by) / share);
+  }
+  std::uint64_t any_of(const std::set<std::uint64_t>& requests) {
+    return *std::next(requests.begin(), static_cast<std::ptrdiff_t>(draw(requests.size())));
   }
 
   WaitingLine line_;
   std::mt19937_64 random_;
-  std::map<std::uint64_t, Waiting> waiting_;
-  std::map<std::uint64_t, std::uint64_t> gone_;  // with their works
-  std::uint64_t last_ = 0;
+  std::vector<Request> requests_;  // by arrival
+  std::set<std::uint64_t> waiting_;
+  std::set<std::uint64_t> gone_;  // they run, or were withdrawn
+  std::vector<std::uint64_t> starts_;
+  std::size_t num_judged_ = 0;
   double worst_ = 0;
 };
 
-// num_changes: of 100 events, how many are a revision, a withdrawal or a return.
+// num_changes: of 100 events, how many are a revision, a withdrawal, a return or an end.
 double worst_of(Traffic traffic, std::uint64_t num_changes) {
   for (int i = 0; i < 3000; ++i) {
     if (traffic.has_waiting() && traffic.draw(100) < num_changes) {
-      const std::uint64_t kind = traffic.draw(4);
+      const std::uint64_t kind = traffic.draw(5);
       if (kind == 0) traffic.withdraw();
       if (kind == 1 && traffic.has_gone()) traffic.come_back();
-      if (kind >= 2) traffic.revise();
+      if (kind == 2 && traffic.has_gone()) traffic.end();
+      if (kind >= 3) traffic.revise();
     } else if (traffic.draw(100) < 52) {
       traffic.arrive();
     } else {
