@@ -4,13 +4,10 @@
 #include <algorithm>
 
 namespace troupe {
-namespace {
 
-bool is_shorter(const SeenLength& a, const SeenLength& b) {
+bool is_shorter(SeenLength a, SeenLength b) {
   return a.num_tokens != b.num_tokens ? a.num_tokens < b.num_tokens : a.is_whole && !b.is_whole;
 }
-
-}  // namespace
 
 void CensoredLengths::add(SeenLength length) {
   if (newest_.size() == kMostLengths) {

@@ -20,6 +20,9 @@ struct SeenLength {
   bool is_whole = true;  // it ended by itself
 };
 
+// Of equal lengths the whole ones are the shorter ones.
+bool is_shorter(SeenLength a, SeenLength b);
+
 class CensoredLengths {
  public:
   static constexpr std::size_t kMostLengths = 128;
@@ -39,7 +42,7 @@ class CensoredLengths {
 
  private:
   std::deque<SeenLength> newest_;
-  std::vector<SeenLength> sorted_;  // of equal lengths the whole ones first: the others are longer
+  std::vector<SeenLength> sorted_;
   std::unordered_map<std::uint64_t, std::uint32_t> running_;  // tokens by answer
   std::vector<std::uint32_t> sorted_running_;                 // so, too, and sorted
 };

@@ -17,10 +17,10 @@ int order_of(LengthGuess a, LengthGuess b) {
   return (a.likely > b.likely ? 1 : 0) - (a.likely < b.likely ? 1 : 0);
 }
 
-bool shows_all_losses(double quantile, const JudgedAnswer& answer) {
-  return std::all_of(answer.guesses.begin(), answer.guesses.end(), [&](const LengthGuess& guess) {
-    return pinball_loss(quantile, guess.reserved, answer.length).has_value();
-  });
+std::uint32_t longest_guess(const JudgedAnswer& answer) {
+  std::uint32_t longest = 0;
+  for (const LengthGuess& guess : answer.guesses) longest = std::max(longest, guess.reserved);
+  return longest;
 }
 
 }  // namespace
@@ -36,10 +36,12 @@ JudgedLooks& JudgedLooks::operator+=(const JudgedLooks& more) {
 void ForecastAccuracy::add(const JudgedAnswer& answer) {
   if (answers_.size() == kMostAnswers) drop_oldest();
   count_pairs(answer, 1);
-  const Placed place = placed(answer, num_added_);
-  by_reserved_.insert(std::lower_bound(by_reserved_.begin(), by_reserved_.end(), place), place);
-  const std::uint32_t length = answer.length.num_tokens;
-  by_length_.insert(std::upper_bound(by_length_.begin(), by_length_.end(), length), length);
+  if (answer.has_fitted) {
+    const Placed place = placed(answer, num_added_);
+    by_reserved_.insert(std::lower_bound(by_reserved_.begin(), by_reserved_.end(), place), place);
+  }
+  by_length_.insert(std::upper_bound(by_length_.begin(), by_length_.end(), answer.length, is_shorter),
+                    answer.length);
   answers_.push_back(answer);
   num_added_ += 1;
   add_up();
@@ -49,13 +51,14 @@ void ForecastAccuracy::drop_oldest() {
   const JudgedAnswer oldest = answers_.front();
   answers_.pop_front();
   count_pairs(oldest, -1);
-  by_reserved_.erase(
-      std::lower_bound(by_reserved_.begin(), by_reserved_.end(), placed(oldest, num_added_ - kMostAnswers)));
-  by_length_.erase(std::lower_bound(by_length_.begin(), by_length_.end(), oldest.length.num_tokens));
+  if (oldest.has_fitted)
+    by_reserved_.erase(std::lower_bound(by_reserved_.begin(), by_reserved_.end(),
+                                        placed(oldest, num_added_ - kMostAnswers)));
+  by_length_.erase(std::lower_bound(by_length_.begin(), by_length_.end(), oldest.length, is_shorter));
 }
 
 ForecastAccuracy::Placed ForecastAccuracy::placed(const JudgedAnswer& answer, std::uint64_t number) const {
-  return {.reserved = answer.reserved, .number = number, .has_fitted = answer.has_fitted};
+  return {.reserved = answer.reserved, .number = number, .has_fitted = answer.has_fitted.value_or(false)};
 }
 
 // Adds the pairs that the answer makes with each one that is kept (sign 1), or takes them off (-1).
@@ -72,29 +75,33 @@ void ForecastAccuracy::count_pairs(const JudgedAnswer& answer, std::int64_t sign
 // Anew each time: no error adds up.
 void ForecastAccuracy::add_up() {
   for (StageSums& sums : sums_) sums.loss = sums.log_error = 0;
-  num_compared_ = 0;
   log_error_ = 0;
   looks_ = {};
+  survival_ = LengthSurvival(by_length_);
   for (const JudgedAnswer& answer : answers_) {
-    if (shows_all_losses(quantile_, answer)) add_losses(answer);
-    for (std::size_t i = 0; i < kNumLengthStages; ++i)
-      sums_[i].log_error += log_error(answer.guesses[i].likely, answer.length);
-    log_error_ += log_error(answer.likely, answer.length);
+    add_losses(answer);
+    if (answer.has_fitted) add_log_errors(answer);
     looks_ += answer.looks;
   }
 }
 
 void ForecastAccuracy::add_losses(const JudgedAnswer& answer) {
+  const std::uint32_t longest = longest_guess(answer);
   for (std::size_t i = 0; i < kNumLengthStages; ++i)
-    sums_[i].loss += pinball_loss(quantile_, answer.guesses[i].reserved, answer.length).value_or(0);
-  num_compared_ += 1;
+    sums_[i].loss += survival_.loss(quantile_, answer.guesses[i].reserved, answer.length, longest);
+}
+
+void ForecastAccuracy::add_log_errors(const JudgedAnswer& answer) {
+  for (std::size_t i = 0; i < kNumLengthStages; ++i)
+    sums_[i].log_error += log_error(answer.guesses[i].likely, answer.length);
+  log_error_ += log_error(answer.likely, answer.length);
 }
 
 double ForecastAccuracy::coverage() const {
-  if (answers_.empty()) return 1;
+  if (by_reserved_.empty()) return 1;
   const auto num_fitted = std::count_if(by_reserved_.begin(), by_reserved_.end(),
                                         [](const Placed& placed) { return placed.has_fitted; });
-  return static_cast<double>(num_fitted) / static_cast<double>(answers_.size());
+  return static_cast<double>(num_fitted) / static_cast<double>(by_reserved_.size());
 }
 
 double ForecastAccuracy::coverage(std::size_t tenth) const {
@@ -108,17 +115,17 @@ double ForecastAccuracy::coverage(std::size_t tenth) const {
 }
 
 double ForecastAccuracy::mean_log_error() const {
-  return answers_.empty() ? 0 : log_error_ / static_cast<double>(answers_.size());
+  return by_reserved_.empty() ? 0 : log_error_ / static_cast<double>(by_reserved_.size());
 }
 
 double ForecastAccuracy::mean_loss(LengthStage stage) const {
-  if (num_compared_ == 0) return 0;
-  return sums_[static_cast<std::size_t>(stage)].loss / static_cast<double>(num_compared_);
+  if (answers_.empty()) return 0;
+  return sums_[static_cast<std::size_t>(stage)].loss / static_cast<double>(answers_.size());
 }
 
 double ForecastAccuracy::mean_log_error(LengthStage stage) const {
-  if (answers_.empty()) return 0;
-  return sums_[static_cast<std::size_t>(stage)].log_error / static_cast<double>(answers_.size());
+  if (by_reserved_.empty()) return 0;
+  return sums_[static_cast<std::size_t>(stage)].log_error / static_cast<double>(by_reserved_.size());
 }
 
 double ForecastAccuracy::tau(LengthStage stage) const {
@@ -129,17 +136,11 @@ double ForecastAccuracy::tau(LengthStage stage) const {
 
 double ForecastAccuracy::constant_loss() const {
   if (answers_.empty()) return 0;
-  const auto place = static_cast<std::size_t>(quantile_ * static_cast<double>(by_length_.size()));
-  const std::uint32_t constant = by_length_[std::min(place, by_length_.size() - 1)];
+  const std::uint32_t constant = survival_.quantile(quantile_);
   double sum = 0;
-  std::size_t num_shown = 0;
-  for (const JudgedAnswer& answer : answers_) {
-    const auto loss = pinball_loss(quantile_, constant, answer.length);
-    if (!loss || !shows_all_losses(quantile_, answer)) continue;
-    sum += *loss;
-    num_shown += 1;
-  }
-  return num_shown == 0 ? 0 : sum / static_cast<double>(num_shown);
+  for (const JudgedAnswer& answer : answers_)
+    sum += survival_.loss(quantile_, constant, answer.length, longest_guess(answer));
+  return sum / static_cast<double>(answers_.size());
 }
 
 }  // namespace troupe

@@ -7,9 +7,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <vector>
 
 #include "policy/lengths/length_guess.hpp"
+#include "policy/lengths/length_survival.hpp"
 
 namespace troupe {
 
@@ -27,7 +29,7 @@ struct JudgedAnswer {
   SeenLength length;
   std::array<LengthGuess, kNumLengthStages> guesses = {};  // before they are calibrated
   std::uint32_t reserved = 0;                              // by the last guess before it ran, calibrated
-  bool has_fitted = true;                                  // that
+  std::optional<bool> has_fitted = true;                   // that; nothing: it was cut off before it showed
   std::uint32_t likely = 0;                                // so, too
   JudgedLooks looks = {};
 };
@@ -44,21 +46,20 @@ class ForecastAccuracy {
   const std::deque<JudgedAnswer>& answers() const { return answers_; }  // in order of their ends
   std::size_t size() const { return answers_.size(); }
 
-  double coverage() const;  // share of answers that fitted what was reserved; 1: none yet
+  // Share of answers that fitted what was reserved, of those that showed it; 1: none yet.
+  double coverage() const;
   // So, too, of a tenth of them, by what was reserved: those of the shortest first.
   double coverage(std::size_t tenth) const;
-  double mean_log_error() const;  // of likely; 0: none yet
+  double mean_log_error() const;  // of likely, over the same answers; 0: none yet
 
-  // A stage's guesses count whether they were used or not. Pinball, tokens; 0: none yet. Over those answers
-  // that show what each stage's guess cost: one that was cut off before it was as long as some stage's guess
-  // shows only what the shorter guesses cost, and would speak for the longer one whatever it is.
+  // A stage's guesses count whether they were used or not. Pinball, tokens; 0: no answer yet. One that was
+  // cut off counts as LengthSurvival says, or where clients leave the longest stage won, or the shortest.
   double mean_loss(LengthStage stage) const;
-  double mean_log_error(LengthStage stage) const;  // over all
+  double mean_log_error(LengthStage stage) const;
   // Kendall's tau: of pairs of answers of which one is known to be longer, the share that the guesses put in
   // that order less the share that they put in the other; 0: there are none.
   double tau(LengthStage stage) const;
-  // The pinball loss of the constant that would have been best, known afterwards, over those of the same
-  // answers that show it.
+  // So, too, of the length, of those that were seen, that would have cost least as the guess at each answer.
   double constant_loss() const;
 
   // Sums over the answers, each looked at while it ran.
@@ -68,7 +69,7 @@ class ForecastAccuracy {
   struct Placed {
     std::uint32_t reserved = 0;
     std::uint64_t number = 0;  // of answers in order
-    bool has_fitted = true;
+    bool has_fitted = true;    // known
     bool operator<(const Placed& other) const {
       return reserved != other.reserved ? reserved < other.reserved : number < other.number;
     }
@@ -82,15 +83,16 @@ class ForecastAccuracy {
   void count_pairs(const JudgedAnswer& answer, std::int64_t sign);
   void add_up();
   void add_losses(const JudgedAnswer& answer);
+  void add_log_errors(const JudgedAnswer& answer);
   Placed placed(const JudgedAnswer& answer, std::uint64_t number) const;
 
   double quantile_;
   std::deque<JudgedAnswer> answers_;
   std::uint64_t num_added_ = 0;
-  std::vector<Placed> by_reserved_;       // sorted
-  std::vector<std::uint32_t> by_length_;  // sorted
+  std::vector<Placed> by_reserved_;    // sorted; answers that showed if they fitted
+  std::vector<SeenLength> by_length_;  // sorted
+  LengthSurvival survival_;            // of them
   std::array<StageSums, kNumLengthStages> sums_ = {};
-  std::size_t num_compared_ = 0;  // answers in the sums of losses
   std::int64_t num_ordered_ = 0;  // pairs of which one is known to be longer
   double log_error_ = 0;
   JudgedLooks looks_;

@@ -163,13 +163,12 @@ void LengthPredictor::judge(std::uint64_t answer, const Awaited& awaited, SeenLe
   if (awaited.at_prefill.reserved > 0)
     if (const auto has_fitted = fits(awaited.at_prefill.reserved, known))
       at_prefill_.calibration.learn(awaited.at_prefill, *has_fitted);
-  if (const auto has_fitted = fits(awaited.reserved(), known))
-    accuracy_.add({.length = known,
-                   .guesses = awaited.guesses,
-                   .reserved = awaited.reserved(),
-                   .has_fitted = *has_fitted,
-                   .likely = awaited.likely,
-                   .looks = looks});
+  accuracy_.add({.length = known,
+                 .guesses = awaited.guesses,
+                 .reserved = awaited.reserved(),
+                 .has_fitted = fits(awaited.reserved(), known),
+                 .likely = awaited.likely,
+                 .looks = looks});
 }
 
 // Made, if it is new.

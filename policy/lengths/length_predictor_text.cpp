@@ -7,7 +7,8 @@
 //   calibration 0.25 0.1 …         at arrival
 //   key 9f3c… 12 340+ …            newest last; +: it was cut off
 //   judged 17 12 11 … 40 1 16 2 1 8.5 9   an answer's length; guesses by stage: reserved, likely; what was
-//                                  reserved, whether it fitted, likely; looks, fitting ones, losses
+//                                  reserved, whether it fitted (2: that did not show), likely; looks,
+//                                  fitting ones, losses
 //   prefill features 412 0.25 …    if the head has learnt: its features' means and spreads,
 //   prefill head 380 0.5 …         the answers it has learnt of, and its weights,
 //   prefill calibration 0.1 …      and by how much its guesses are off
@@ -27,6 +28,7 @@ namespace troupe {
 namespace {
 
 constexpr std::string_view kHead = "troupe-lengths 3";
+constexpr std::uint32_t kNotShown = 2;  // in place of 1 or 0, if it fitted
 
 std::uint64_t sum_of(std::string_view text) {
   std::uint64_t sum = 0xCBF29CE484222325U;  // FNV-1a
@@ -138,7 +140,7 @@ void append(std::string& text, const JudgedAnswer& judged) {
     append(text, guess.likely);
   }
   append(text, judged.reserved);
-  append(text, judged.has_fitted ? 1 : 0);
+  append(text, judged.has_fitted ? std::uint32_t{*judged.has_fitted} : kNotShown);
   append(text, judged.likely);
   append(text, judged.looks.num);
   append(text, judged.looks.num_fitted);
@@ -228,7 +230,12 @@ bool LengthPredictor::take_judged(std::span<const std::string_view> words) {
     judged.guesses[i] = {.reserved = (*counts)[2 * i], .likely = (*counts)[2 * i + 1]};
   const auto rest = std::span(*counts).subspan(kGuesses);
   judged.reserved = rest[0];
-  judged.has_fitted = rest[1] != 0;
+  if (rest[1] > kNotShown) return false;
+  if (rest[1] == kNotShown) {
+    judged.has_fitted.reset();
+  } else {
+    judged.has_fitted = rest[1] != 0;
+  }
   judged.likely = rest[2];
   judged.looks = {.num = rest[3], .num_fitted = rest[4], .loss = (*losses)[0], .standing_loss = (*losses)[1]};
   if (!is_possible(judged.looks)) return false;
