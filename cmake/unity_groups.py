@@ -4,13 +4,15 @@
 
     unity_groups.py ROOT LARGEST SOURCES OUTPUT
 
-reads "TARGET SOURCE" a line and writes "TARGET GROUP SOURCE" a line, if that is not what
+reads "TARGET FOLDER SOURCE" a line, with tabs between, and writes "TARGET GROUP SOURCE" a line, if that is not what
 OUTPUT says already, and OUTPUT.d: every file that was read, as rules of make.
 
 Files of one group share one unnamed namespace, so none may declare, for itself, a name
 that another declares, or that a header of ours declares which only the other includes. An
 alias may be declared again, if it is for the same, and a namespace that has the name of its
 file keeps its names to itself.
+A source has one group in a folder of CMake's, so targets of one that share sources are sorted as one: each
+has a part of each group.
 Names are read off the text by a scanner that rather sees too many than too few.
 """
 
@@ -228,24 +230,52 @@ def in_rule(path: object) -> str:
     return str(path).replace(" ", "\\ ").replace("$", "$$")
 
 
-def sources_of_targets(lines: list[str]) -> dict[str, list[pathlib.Path]]:
-    targets: dict[str, list[pathlib.Path]] = {}
+@dataclasses.dataclass
+class Target:
+    name: str
+    folder: str
+    sources: list[pathlib.Path] = dataclasses.field(default_factory=list)
+
+    def shares_with(self, sources: set[pathlib.Path], folder: str) -> bool:
+        return self.folder == folder and not sources.isdisjoint(self.sources)
+
+
+def targets_of(lines: list[str]) -> list[Target]:
+    targets: dict[str, Target] = {}
     for line in lines:
-        target, name = line.split(" ", 1)
-        # A source that was deleted is still listed: a build sorts before CMake rereads its lists.
-        if (source := pathlib.Path(name).absolute()).is_file():
-            targets.setdefault(target, []).append(source)
-    return targets
+        # A build sorts before CMake rereads its lists: one may be of a time when folders were not in it, and have
+        # a source that was deleted since.
+        name, folder, source_name = line.split("\t", 2) if "\t" in line else (line.split(" ")[0], *line.split(" ", 1))
+        if (source := pathlib.Path(source_name).absolute()).is_file():
+            targets.setdefault(name, Target(name, folder)).sources.append(source)
+    return list(targets.values())
+
+
+def sorted_together(targets: list[Target]) -> list[list[Target]]:
+    """Those of one folder that share sources, or share them with others that do."""
+    together: list[list[Target]] = []
+    for target in targets:
+        joined = [each for each in together
+                  if any(target.shares_with(set(other.sources), other.folder) for other in each)]
+        together = [each for each in together if each not in joined]
+        together.append([*(other for each in joined for other in each), target])
+    return together
+
+
+def lines_of(tree: Tree, targets: list[Target], largest: int) -> list[str]:
+    sources = list(dict.fromkeys(source for target in targets for source in target.sources))
+    number_of = {source: number for number, group in enumerate(groups_of(tree, sources, largest)) for source in group}
+    return [f"{target.name} {number_of[source]} {source}\n" for target in targets
+            for source in sorted(target.sources, key=number_of.__getitem__)]
 
 
 def main() -> None:
     root, largest, listed, output = sys.argv[1:]
     tree = Tree(pathlib.Path(root))
-    targets = sources_of_targets(pathlib.Path(listed).read_text(encoding="utf-8").splitlines())
-    lines = [f"{target} {number} {source}\n" for target, sources in targets.items()
-             for number, group in enumerate(groups_of(tree, sources, int(largest))) for source in group]
+    targets = targets_of(pathlib.Path(listed).read_text(encoding="utf-8").splitlines())
+    lines = [line for together in sorted_together(targets) for line in lines_of(tree, together, int(largest))]
     write_if_other(pathlib.Path(output), "".join(lines))
-    sources = {source for sources in targets.values() for source in sources}
+    sources = {source for target in targets for source in target.sources}
     read = sorted({*sources, *(header for source in sources for header in tree.headers(source))})
     write_if_other(pathlib.Path(output + ".d"), f"{in_rule(output)}: " + " ".join(map(in_rule, read)) + "\n")
 

@@ -42,6 +42,10 @@ class BuildFolder(unittest.TestCase):
     def list_sources(self, *sources):
         self.write("CMakeLists.txt", PROJECT.format(python=sys.executable, sources=" ".join(sources)))
 
+    def append(self, text):
+        file = self.place / "CMakeLists.txt"
+        file.write_text(file.read_text(encoding="utf-8") + text, encoding="utf-8")
+
     def run_tool(self, *command):
         result = subprocess.run(command, cwd=self.place, capture_output=True, text=True, check=False)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
@@ -114,6 +118,32 @@ class BuildFolder(unittest.TestCase):
         self.list_sources("a.cpp", "b.cpp", "c.cpp")
         self.regenerate()
         self.assertEqual(self.groups(), [(0, "a.cpp"), (0, "b.cpp"), (1, "c.cpp")])
+
+    def test_targets_of_one_folder_that_share_sources_share_their_groups(self):
+        self.write("a.cpp", "namespace { int same; }\n")
+        self.write("b.cpp", "")
+        self.write("c.cpp", "namespace { int same; }\n")
+        self.list_sources("a.cpp", "b.cpp")
+        self.append("add_library(twin STATIC b.cpp c.cpp)\ntroupe_unite(twin)\n")
+        self.regenerate()
+        self.assertEqual(self.groups(), [(0, "a.cpp"), (0, "b.cpp"), (0, "b.cpp"), (1, "c.cpp")])
+
+    def test_a_target_in_another_folder_has_groups_of_its_own(self):
+        self.write("a.cpp", "namespace { int same; }\n")
+        self.write("b.cpp", "")
+        self.write("c.cpp", "namespace { int same; }\n")
+        self.list_sources("a.cpp", "b.cpp")
+        self.append("add_subdirectory(part)\n")
+        self.write("part/CMakeLists.txt", "add_library(twin STATIC ../c.cpp ../b.cpp)\ntroupe_unite(twin)\n")
+        self.regenerate()
+        self.assertEqual(self.groups(), [(0, "a.cpp"), (0, "b.cpp"), (0, "c.cpp"), (0, "b.cpp")])
+
+    def test_a_build_folder_of_before_is_sorted_too(self):
+        listed = self.place / "build/unity_sources.txt"
+        listed.write_text("".join(f"small {self.place / name}\n" for name in ("a.cpp", "b.cpp")), encoding="utf-8")
+        self.write("b.cpp", "namespace { int b; }\n")
+        self.regenerate()
+        self.assertEqual(self.groups(), [(0, "a.cpp"), (0, "b.cpp")])
 
     def test_a_changed_source_is_sorted_anew_and_once(self):
         self.regenerate()
