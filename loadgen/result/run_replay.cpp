@@ -9,6 +9,7 @@ namespace troupe::loadgen {
 namespace {
 
 using TurnRecords = std::map<std::uint32_t, const RequestRecord*>;  // by turn
+using ConversationRecords = std::map<std::uint64_t, TurnRecords>;   // by number
 
 // max_tokens: of the record's class.
 PlannedTurn turn_of(const RequestRecord& record, const RequestRecord* before, std::uint32_t max_tokens) {
@@ -33,8 +34,26 @@ PlannedTurn turn_of(const RequestRecord& record, const RequestRecord* before, st
 }
 
 // A first turn's cached tokens came from other conversations: a template's words, a system text.
-PrefixBlock shared_head(const RequestRecord& first) {
-  return {.id = 0, .num_tokens = std::min(first.cached_tokens, std::max(first.prompt_tokens, 1U) - 1)};
+std::uint32_t head_of(const RequestRecord& first) {
+  return std::min(first.cached_tokens, std::max(first.prompt_tokens, 1U) - 1);
+}
+
+std::uint32_t least_head(const ConversationRecords& conversations) {
+  std::uint32_t least = 0;
+  for (const auto& [number, turns] : conversations) {
+    const std::uint32_t head = head_of(*turns.begin()->second);
+    if (head > 0 && (least == 0 || head < least)) least = head;
+  }
+  return least;
+}
+
+std::vector<PrefixBlock> blocks_of(const RequestRecord& first, std::uint32_t shared_by_all) {
+  const std::uint32_t head = head_of(first);
+  if (head == 0) return {};
+  std::vector<PrefixBlock> blocks = {{.id = 0, .num_tokens = shared_by_all}};
+  const std::uint64_t id = (std::uint64_t{first.request_class} + 1) << 32U | head;
+  if (head > shared_by_all) blocks.push_back({.id = id, .num_tokens = head - shared_by_all});
+  return blocks;
 }
 
 std::uint32_t max_tokens_of(const RunResult& result, const RequestRecord& record) {
@@ -44,9 +63,10 @@ std::uint32_t max_tokens_of(const RunResult& result, const RequestRecord& record
 }  // namespace
 
 std::vector<PlannedConversation> conversations_of(const RunResult& result) {
-  std::map<std::uint64_t, TurnRecords> by_conversation;
+  ConversationRecords by_conversation;
   for (const RequestRecord& record : result.records)
     by_conversation[record.conversation].emplace(record.turn, &record);
+  const std::uint32_t shared_by_all = least_head(by_conversation);
   std::vector<PlannedConversation> conversations;
   for (const auto& [number, turns] : by_conversation) {
     PlannedConversation conversation;
@@ -58,11 +78,9 @@ std::vector<PlannedConversation> conversations_of(const RunResult& result) {
       conversation.turns.push_back(turn_of(*record, before, max_tokens_of(result, *record)));
       before = record;
     }
-    const PrefixBlock head = shared_head(*turns.begin()->second);
-    if (head.num_tokens > 0) {
-      conversation.prefix = {head};
-      conversation.turns.front().prompt_tokens -= head.num_tokens;
-    }
+    const RequestRecord& first = *turns.begin()->second;
+    conversation.prefix = blocks_of(first, shared_by_all);
+    conversation.turns.front().prompt_tokens -= head_of(first);
     conversations.push_back(std::move(conversation));
   }
   std::stable_sort(conversations.begin(), conversations.end(),

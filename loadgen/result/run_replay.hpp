@@ -16,8 +16,11 @@ namespace troupe::loadgen {
 // max_tokens, or a token more than came, and are cancelled after the same time; where it
 // stopped reading, it does so after the last token that it read. Think times are those between the end of a
 // turn and the intended time of the next. A turn keeps the part of its history that the
-// server found cached: answers come back as text, which may be other tokens. A first turn's cached
-// tokens are a head of that length of one prefix that all conversations share.
+// server found cached: answers come back as text, which may be other tokens.
+// A first turn's cached tokens are those of a template or a system text. The least of them in the run are a
+// head that all conversations share; the rest is shared by those of the same class that found as many cached,
+// as system texts of different lengths are different ones. Equally long texts of one class are one here: the
+// records do not tell them apart, so a cache that has to hold many of them looks emptier than it was.
 std::vector<PlannedConversation> conversations_of(const RunResult& result);
 
 // Yields the conversations of a list once.

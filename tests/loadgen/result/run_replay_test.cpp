@@ -95,6 +95,33 @@ TEST_CASE("run replay: what first turns found cached, conversations share") {
   CHECK(records[6].cached_tokens == 67);
 }
 
+TEST_CASE("run replay: first turns that found heads of other lengths or classes share the least one only") {
+  RunResult run;
+  run.classes.resize(2);
+  const std::vector<std::uint32_t> heads = {2024, 24, 2024, 1816, 0, 2024};
+  for (std::uint64_t i = 0; i < heads.size(); ++i) {
+    run.records.push_back(record_of(i, 0, i * 200ms, 3000, 3));
+    run.records.back().cached_tokens = heads[i];
+  }
+  run.records.back().request_class = 1;
+  const auto conversations = conversations_of(run);
+  for (std::size_t i = 0; i < heads.size(); ++i) {
+    CAPTURE(i);
+    const auto& prefix = conversations[i].prefix;
+    REQUIRE(prefix.size() == (heads[i] == 0 ? 0 : heads[i] == 24 ? 1 : 2));
+    CHECK(conversations[i].turns[0].prompt_tokens == 3000 - heads[i]);
+    if (prefix.empty()) continue;
+    CHECK(prefix[0].id == 0);
+    CHECK(prefix[0].num_tokens == 24);
+  }
+  const auto text = [&](std::size_t i) { return conversations[i].prefix.at(1).id; };
+  CHECK(text(0) == text(2));
+  CHECK(text(0) != text(3));
+  CHECK(text(0) != text(5));
+  CHECK(text(0) != 0);
+  CHECK(conversations[0].prefix[1].num_tokens == 2000);
+}
+
 TEST_CASE("run replay: what was not completed is tried for a token") {
   RunResult run;
   run.records = {record_of(0, 0, 5ms, 8, 0)};
