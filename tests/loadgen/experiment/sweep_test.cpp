@@ -224,6 +224,9 @@ TEST_CASE("sweep: the experiments with cells are simulated with their profiles")
   const fs::path experiments = fs::path(TROUPE_SOURCE_DIR) / "configs/experiments";
   for (const auto& [name, profile] :
        std::vector<std::pair<std::string, std::string>>{{"lstm", "lstm"},
+                                                        {"lstm-fixed", "lstm"},
+                                                        {"lstm-max-50", "lstm"},
+                                                        {"lstm-max-100", "lstm"},
                                                         {"lstm-workers", "lstm"},
                                                         {"seq2seq", "seq2seq"},
                                                         {"tree", "tree-lstm"},
@@ -239,7 +242,9 @@ TEST_CASE("sweep: the experiments with cells are simulated with their profiles")
     auto settings = place.settings();
     settings.only_simulates = true;
     settings.profile = experiments / "profiles" / (profile + "-1024.json");
-    CHECK(place.run(settings).failures.empty());
+    const auto outcome = place.run(settings);
+    CHECK(outcome.failures.empty());
+    CHECK(outcome.num_run == read_experiment(settings.file).servers.size());
   }
 }
 
