@@ -22,6 +22,7 @@
 #include "app/loading/model_set.hpp"
 #include "app/state.hpp"
 #include "app/trace/trace_file.hpp"
+#include "gpu/activations.hpp"
 #include "policy/costs/residuals.hpp"
 #include "store/read_time.hpp"
 
@@ -67,10 +68,12 @@ bool stands_on(const OptionEntry& entry) {
                      [&](std::string_view section) { return entry.key.starts_with(section); });
 }
 
-// As the server takes it where it is left open.
+// As the server takes it where it is left open. device: its summary.
 std::string measured_text(const Options& options, const OptionEntry& entry, const std::string& device) {
   if (entry.key == "device.kind" && options.device == "auto")
     return device.starts_with("cuda") ? "cuda" : "cpu";
+  if (entry.key == "device.activations" && options.activations == "auto")
+    return device.find(in_words(Activations::kBelow8Bits)) == std::string::npos ? "exact" : "q8 below 8 bits";
   if (entry.key == "worker.count") return std::to_string(std::max<std::uint64_t>(options.num_workers, 1));
   const std::string text = option_text(options, entry);
   if (entry.key != "model.dir") return text;
@@ -78,15 +81,21 @@ std::string measured_text(const Options& options, const OptionEntry& entry, cons
   return (path.has_filename() ? path : path.parent_path()).filename().string();
 }
 
+// What measured_text() says of it may be the default by chance.
+bool is_open(const Options& options, const OptionEntry& entry) {
+  if (entry.key == "device.kind") return options.device == "auto";
+  return entry.key != "device.activations" || options.activations == "auto";
+}
+
 std::vector<ProfiledFlag> measured_flags(const Options& options, const std::string& device) {
   std::vector<ProfiledFlag> flags;
   for (const OptionEntry& entry : option_table()) {
     if (!stands_on(entry)) continue;
     const std::string text = measured_text(options, entry, device);
-    flags.push_back({.name = std::string(entry.flag),
-                     .value = text,
-                     .is_default = text == measured_text(Options{}, entry, device) &&
-                                   (entry.key != "device.kind" || options.device == "auto")});
+    flags.push_back(
+        {.name = std::string(entry.flag),
+         .value = text,
+         .is_default = text == measured_text(Options{}, entry, device) && is_open(options, entry)});
   }
   return flags;
 }

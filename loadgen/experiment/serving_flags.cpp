@@ -38,6 +38,7 @@ FlagValues unsimulated_flags(const std::vector<std::string>& argv) {
 
 constexpr const char* kWorkers = "--workers";
 constexpr const char* kStore = "--store-directory";
+constexpr const char* kActivations = "--activations";
 constexpr std::uint32_t kMostWorkers = 4096;
 
 // Ports, names, limits that no run of ours meets, logs and traces: a request takes as long with any value.
@@ -82,7 +83,9 @@ std::string last_part(const std::string& text) {
 }
 
 // "96MiB" and "100663296", "yes" and "true" are the same; a switch that stands alone is on.
-bool is_same(const std::string& name, const std::string& asked, const std::string& measured) {
+bool is_same(const std::string& name, const std::string& asked, const ProfiledFlag& flag) {
+  const std::string& measured = flag.value;
+  if (name == kActivations && asked == "auto") return flag.is_default;  // the value is what it came to
   if (name == "--model") return last_part(asked) == last_part(measured);
   if (name == "--device" && asked == "host") return measured == "cpu";
   if (const auto is_on = parse_bool(measured)) return parse_bool(asked.empty() ? "true" : asked) == is_on;
@@ -99,6 +102,29 @@ bool is_same(const std::string& name, const std::string& asked, const std::strin
 bool has_store(const FlagValues& flags) {
   const auto found = flags.find(kStore);
   return found != flags.end() && found->second != "none";
+}
+
+// "cpu, bf16, weights in Q4_K, Q6_K, 2 threads"
+bool has_weights_below_8_bits(const std::string& device) {
+  constexpr std::string_view kWeights = "weights in ";
+  auto begin = device.find(kWeights);
+  if (begin == std::string::npos) return false;
+  for (begin += kWeights.size(); begin < device.size();) {
+    const auto end = std::min(device.find(", ", begin), device.size());
+    const std::string format = device.substr(begin, end - begin);
+    if (format.find(' ') != std::string::npos) return false;  // something else
+    if (format != "q8" && format != "Q8_0") return true;
+    begin = end + 2;
+  }
+  return false;
+}
+
+// Profiles say what "auto" came to since it rounds rows. In one that says "auto" it was exact.
+bool is_older_than_rounding(const CostProfile& profile) {
+  return profile.device.starts_with("cpu") && has_weights_below_8_bits(profile.device) &&
+         std::any_of(profile.flags.begin(), profile.flags.end(), [](const ProfiledFlag& flag) {
+           return flag.name == kActivations && flag.value == "auto";
+         });
 }
 
 [[noreturn]] void refuse(const std::string& flag, const std::string& reason) {
@@ -163,6 +189,9 @@ void refuse_unsimulated_flags(const std::vector<std::string>& argv, const CostPr
   };
   if (has_store(flags) && profile.serving.num_host_pages > 0 && profile.serving.num_disk_pages == 0)
     refuse(kStore, "the profile was measured without a disk tier, the server has one");
+  if (is_older_than_rounding(profile))
+    refuse(kActivations,
+           "the profile was measured when auto rounded no rows, which it does for weights below 8 bits");
   for (const auto& [name, value] : flags) {
     if (is_free(name)) continue;
     const auto measured =
@@ -170,7 +199,7 @@ void refuse_unsimulated_flags(const std::vector<std::string>& argv, const CostPr
                      [&name = name](const ProfiledFlag& flag) { return flag.name == name; });
     if (measured == profile.flags.end())
       refuse(name, "the profile does not say with which it was measured, the server has " + shown(value));
-    if (!is_same(name, value, measured->value))
+    if (!is_same(name, value, *measured))
       refuse(name,
              "the profile was measured with " + shown(measured->value) + ", the server has " + shown(value));
   }

@@ -4,6 +4,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
 
 #include "app/costs/device_probe.hpp"
 #include "app/costs/served_iterations.hpp"
@@ -52,6 +55,12 @@ TEST_CASE("profile: every batch of the grid is one that the device takes, and di
   CHECK(has_both);
 }
 
+std::string flag_in(const CostProfile& profile, const char* name) {
+  const auto found = std::find_if(profile.flags.begin(), profile.flags.end(),
+                                  [&](const ProfiledFlag& each) { return each.name == name; });
+  return found == profile.flags.end() ? "not said" : found->value + (found->is_default ? ", default" : "");
+}
+
 TEST_CASE("profile: what is written can be simulated with, and holds the server's options") {
   const TemporaryDirectory directory;
   const auto file = directory.path() / "profile.json";
@@ -61,11 +70,7 @@ TEST_CASE("profile: what is written can be simulated with, and holds the server'
   CHECK(profile.serving.settings.max_batch_sequences == 8);
   CHECK(profile.serving.settings.max_batch_tokens == 64);
   CHECK(profile.serving.page_size == 32);
-  const auto flag = [&](const char* name) {
-    const auto found = std::find_if(profile.flags.begin(), profile.flags.end(),
-                                    [&](const ProfiledFlag& each) { return each.name == name; });
-    return found == profile.flags.end() ? "not said" : found->value + (found->is_default ? ", default" : "");
-  };
+  const auto flag = [&](const char* name) { return flag_in(profile, name); };
   CHECK(flag("--device") == "noop");
   CHECK(flag("--noop-iteration-us") == "300");
   CHECK(flag("--model") == "demo, default");
@@ -93,6 +98,25 @@ TEST_CASE("profile: cells of a recurrent network are measured each for itself, w
     CHECK(cell.max_batch >= 1);
     CHECK(cell.max_batch <= 16);
     CHECK(cell.cost({.num_tokens = 1, .num_sequences = 1}).count() > 0);
+  }
+}
+
+TEST_CASE("profile: what rows are rounded to is written as what auto came to") {
+  const TemporaryDirectory directory;
+  const auto file = directory.path() / "profile.json";
+  Options options = noop_options(0);
+  options.device = "cpu";
+  options.memory_bytes = 64 << 20;
+  options.serving.max_batch_sequences = 2;
+  options.serving.max_batch_tokens = 32;
+  for (const auto& [quantize, activations, written] :
+       std::vector<std::array<const char*, 3>>{{"none", "auto", "exact, default"},
+                                               {"q4", "auto", "q8 below 8 bits, default"},
+                                               {"q4", "exact", "exact"}}) {
+    options.quantize = quantize;
+    options.activations = activations;
+    REQUIRE(run_profile({.options = options, .out = file.string(), .num_rounds = 1}) == 0);
+    CHECK(flag_in(loadgen::read_cost_profile(file), "--activations") == written);
   }
 }
 

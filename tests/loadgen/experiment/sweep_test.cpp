@@ -288,6 +288,34 @@ TEST_CASE("serving_flags: sizes are the same however they are written") {
   CHECK(flag_refusal({"--memory", "97MiB"}, profile) != "");
 }
 
+TEST_CASE("serving_flags: rows are rounded as the profile's server rounded them, whatever auto meant then") {
+  const auto refused = [](std::string device, std::string value, bool is_default,
+                          const std::vector<std::string>& argv) {
+    CostProfile profile;
+    profile.device = std::move(device);
+    profile.flags = {{.name = "--activations", .value = std::move(value), .is_default = is_default}};
+    return flag_refusal(argv, profile);
+  };
+  const std::string before = "cpu, bf16, weights in Q4_K, Q6_K, 2 threads";
+  const std::string now = "cpu, bf16, weights in Q4_K, activations in q8 for weights below 8 bits, 2 threads";
+  for (const std::vector<std::string>& argv :
+       {std::vector<std::string>{}, {"--activations", "auto"}, {"--activations=q8"}})
+    CHECK(refused(before, "auto", true, argv) ==
+          "--activations: the profile was measured when auto rounded no rows, which it does for weights "
+          "below 8 bits");
+  CHECK(refused("cpu, bf16, weights in q8, Q8_0, 2 threads", "auto", true, {}) == "");
+  CHECK(refused("cpu, bf16, 2 threads", "auto", true, {}) == "");
+  CHECK(refused(now, "q8 below 8 bits", true, {}) == "");
+  CHECK(refused(now, "q8 below 8 bits", true, {"--activations", "auto"}) == "");
+  CHECK(refused(now, "q8 below 8 bits", true, {"--activations", "exact"}) ==
+        "--activations: the profile was measured with 'q8 below 8 bits', the server has 'exact'");
+  CHECK(refused(before, "exact", false, {}) ==
+        "--activations: the profile was measured with 'exact', the server has its default");
+  CHECK(refused(before, "exact", false, {"--activations", "auto"}) ==
+        "--activations: the profile was measured with 'exact', the server has 'auto'");
+  CHECK(refused(before, "exact", false, {"--activations=exact"}) == "");
+}
+
 TEST_CASE("serving_flags: the disk tier of a profile is simulated where the server keeps a store") {
   CostProfile profile = noop_profile();
   profile.serving.num_host_pages = 4;
