@@ -64,12 +64,14 @@ bool EngineCore::take(Sequence& sequence, const LengthForecast::Answer& answer) 
 }
 
 // standing: what was counted on before. Where history had stood in, with less, the sequence may run beside
-// others that leave no room for more. Then the old end is the reservation, which is reported.
+// others that leave no room for more. Then the old end is the reservation, which is reported, and what it
+// wants is asked for when it joins anew.
 void EngineCore::reserve_foretold(Sequence& sequence, std::uint32_t num_tokens, std::uint32_t standing) {
   sequence.reserve(std::max(num_tokens, sequence.num_generated() + 1), pages_.page_size());
   const bool runs = sequence.phase == Sequence::Phase::kRunning;
-  if (runs && sequence.length.reserved > standing && !all_fit(workers_[sequence.worker]))
-    sequence.reserve(standing, pages_.page_size());
+  if (!runs || sequence.length.reserved <= standing || all_fit(workers_[sequence.worker])) return;
+  sequence.length.refused = sequence.length.reserved;
+  sequence.reserve(standing, pages_.page_size());
 }
 
 // The step draws the answer's first token, or the one that follows on each kTokensBetweenLooks.
@@ -95,9 +97,11 @@ void EngineCore::ask_with_state(const Sequence& sequence, std::span<const float>
 }
 
 // Growth that does not fit is not reserved: its end would be reported too late for it to give way in time.
+// When it has, that is what it asks for.
 bool EngineCore::refine(Sequence& sequence, const LengthForecast::Answer& answer) {
   if (options_.serving.reservation != ReservationPolicy::kPredicted) return false;
   const std::uint32_t reserved = refined_reservation(sequence, answer);
+  sequence.length.refused = 0;
   if (reserved == sequence.length.reserved) return false;
   const ForeseenLength before = sequence.length;
   sequence.reserve(reserved, pages_.page_size());
@@ -105,6 +109,7 @@ bool EngineCore::refine(Sequence& sequence, const LengthForecast::Answer& answer
   const bool runs = sequence.phase == Sequence::Phase::kRunning;  // else room is asked for when it joins
   if (grows && runs && !all_fit(workers_[sequence.worker])) {
     sequence.length = before;
+    sequence.length.refused = reserved;
     sequence.heed_length();
     return false;
   }
@@ -269,6 +274,7 @@ void EngineCore::settle_overrun(SequenceIndex index) {
   sequence.reserve(doubled_reservation(overrun), pages_.page_size());
   const auto answer = answer_overrun(overrun, all_fit(workers_[sequence.worker]));
   const bool gives_way = answer == OverrunAnswer::kGiveWay;
+  if (gives_way) sequence.reserve(std::max(length.reserved, length.refused), pages_.page_size());
   flows_.set_work(sequence.flow, sequence.arrival, work_of(sequence));
   emit(sequence.id, ReservationChanged{.cause = gives_way ? ReservationChanged::Cause::kGaveWay
                                                           : ReservationChanged::Cause::kGrown,

@@ -25,6 +25,7 @@ struct ForeseenLength {
   std::uint32_t foretold = 0;        // its client says so; 0: it does not
   std::uint32_t likely = 0;          // half are longer; 0: there is no forecast
   std::uint32_t reserved = 0;        // so, too, under kPredicted
+  std::uint32_t refused = 0;         // the last guess was so many, for which there was no room; 0: there was
   std::uint32_t report_at = kNever;  // it has so many: it nears its reservation's end
   bool is_awaited = false;           // a forecast is on its way
   bool has_given_way = false;

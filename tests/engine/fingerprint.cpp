@@ -274,7 +274,7 @@ void Fingerprint::add_sequence(const EngineCore& core, const Sequence& sequence)
   add_progress(sequence.progress);
   for (const std::uint32_t number :
        {sequence.length.max_tokens, sequence.length.ends_at, sequence.length.foretold, sequence.length.likely,
-        sequence.length.reserved, sequence.length.report_at})
+        sequence.length.reserved, sequence.length.refused, sequence.length.report_at})
     add(number);
   add(std::uint64_t{sequence.length.is_awaited} | std::uint64_t{sequence.length.has_given_way} << 1U |
       std::uint64_t{sequence.length.is_whole} << 2U);

@@ -185,7 +185,11 @@ TEST_CASE("reservations: a forecast that comes when history has stood in gets no
   world.forecast(first, 50);  // beside that there is no room
   CHECK(world.answer(first).reserved.back().num_tokens == 4);
   world.finish_all();
-  CHECK(num_caused(world, first, Cause::kGaveWay) == 1);
+  REQUIRE(num_caused(world, first, Cause::kGaveWay) == 1);
+  const auto& changes = world.answer(first).reserved;
+  const auto gave_way = std::find_if(changes.begin(), changes.end(),
+                                     [](const auto& change) { return change.cause == Cause::kGaveWay; });
+  CHECK(gave_way->num_tokens == 50);  // as its forecast said
   for (const auto id : {first, second}) CHECK(world.answer(id).tokens == counting(100, 50));
 }
 
