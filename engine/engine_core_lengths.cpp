@@ -154,7 +154,7 @@ std::uint64_t EngineCore::work_of(const Sequence& sequence) const {
   const ForeseenLength& length = sequence.length;
   const std::uint32_t num_generated = sequence.num_generated();
   std::uint32_t answer = length.likely > 0 ? length.likely : length.max_tokens;
-  if (num_generated > 0) answer = std::max(answer, length.reserved);
+  if (num_generated > 0 && length.reserved > 0) answer = length.reserved;
   if (num_generated >= answer)
     answer = doubled_reservation({.reserved = num_generated, .max_tokens = length.max_tokens});
   return std::uint64_t{sequence.num_prompt} + answer;

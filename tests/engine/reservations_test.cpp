@@ -445,7 +445,7 @@ TEST_CASE("reservations: an answer that has outgrown its forecast is not the sho
 TEST_CASE("reservations: what is set aside for an answer that has begun is its place in the order") {
   CoreWorld world = handing_world(ReservationPolicy::kPredicted, AdmissionOrder::kShortestFirst, 64);
   const auto begun = world.admit(counting(1, 5), 200);
-  world.forecast(begun, 180, 1);
+  world.forecast(begun, 180, 175);
   run_to(world, begun, 33);
   pause(world, begun);
   const auto all_pages = world.admit_known(counting(20, 5), 245, 6);
