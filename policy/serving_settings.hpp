@@ -119,7 +119,8 @@ inline std::span<const Setting<ServingSettings>> serving_table() {
        "shortest_first (the shortest mean wait), by predicted length",
        &S::admission_order, 0, 0, {"arrival", "longest_first", "shortest_first"}},
       {"scheduler.most_wait", "--most-wait",
-       "by length, while a request waits at most so many times the work starts that was in front of it",
+       "by length, work that overtakes a waiting request is at most (this - 1) times its own and what is in "
+       "front of it",
        &S::most_wait, 0, 1000},
       {"scheduler.encoder_batching", "--encoder-batching",
        "batches of encoders: ragged (no padding), padded (all that wait, padded to the longest), none (one "

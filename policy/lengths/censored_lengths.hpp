@@ -20,7 +20,7 @@ struct SeenLength {
   bool is_whole = true;  // it ended by itself
 };
 
-// Of equal lengths the whole ones are the shorter ones.
+// The order by length; where two are equal, the whole one is the shorter one.
 bool is_shorter(SeenLength a, SeenLength b);
 
 class CensoredLengths {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a guess costs at an answer that was cut off, judged by the answers that went on: Kaplan and Meier's
+// The cost of a guess at an answer that was cut off, judged by the answers that went on: Kaplan and Meier's
 // estimate says how long those are that are longer than it was. Where clients leave, answers that ended by
 // themselves are the short ones, and a choice by them alone would be for the shortest guess; a cut-off answer
 // that counted with its least loss would speak for the longest one.
@@ -28,7 +28,7 @@ class LengthSurvival {
   std::uint32_t quantile(double rank) const;
 
  private:
-  // Of an answer that ended by itself: sums over the longer ones.
+  // An answer that ended by itself, with sums over the longer ones.
   struct Place {
     std::uint32_t num_tokens = 0;
     double share = 0;   // of answers
