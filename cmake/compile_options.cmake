@@ -125,9 +125,10 @@ endfunction()
 
 # One doctest program, each test case shown by ctest under its own sentence. In a
 # release its own sources are optimized less, which saves a third of their time: what
-# is tested is in the libraries. HOT: their own loops are what takes time.
+# is tested is in the libraries. HOT: their own loops are what takes time. TOGETHER: ctest
+# shows them as one test of this name, since they share what takes long to compute.
 function(troupe_test name)
-  cmake_parse_arguments(ARG "HOT" "" "LIBRARIES;SOURCES;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "HOT" "TOGETHER" "LIBRARIES;SOURCES;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES} troupe_options troupe_doctest_main)
   if(TROUPE_UNITY)
@@ -140,11 +141,16 @@ function(troupe_test name)
   target_compile_definitions(${name} PRIVATE
     TROUPE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   set(properties TIMEOUT 600 SKIP_RETURN_CODE 77)  # tests/support/doctest_main.cpp
-  if(ARG_LABELS)
-    list(APPEND properties LABELS "${ARG_LABELS}")
-  endif()
   if(TROUPE_SANITIZE STREQUAL "thread" AND NOT TROUPE_CAF_IS_INSTRUMENTED AND ARG_LABELS MATCHES "caf_threads|end_to_end")
     list(APPEND properties DISABLED ON)
+  endif()
+  if(ARG_TOGETHER)
+    add_test(NAME "${ARG_TOGETHER}" COMMAND ${name})
+    set_tests_properties("${ARG_TOGETHER}" PROPERTIES ${properties} TIMEOUT 1800 LABELS "${ARG_LABELS}")
+    return()
+  endif()
+  if(ARG_LABELS)
+    list(APPEND properties LABELS "${ARG_LABELS}")
   endif()
   doctest_discover_tests(${name} PROPERTIES ${properties})
 endfunction()
