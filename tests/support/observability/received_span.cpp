@@ -24,6 +24,13 @@ json plain(const json& value) {
   return list;
 }
 
+std::map<std::string, json> attributes_of(const json& holder) {
+  std::map<std::string, json> read;
+  for (const auto& attribute : holder.value("attributes", json::array()))
+    read[attribute.at("key")] = plain(attribute.at("value"));
+  return read;
+}
+
 std::int64_t time_of(const json& value) { return std::stoll(value.get<std::string>()); }
 
 ReceivedSpan parse_span(const json& span) {
@@ -40,10 +47,9 @@ ReceivedSpan parse_span(const json& span) {
     read.status = span.at("status").value("code", 0);
     read.status_message = span.at("status").value("message", "");
   }
-  for (const auto& attribute : span.value("attributes", json::array()))
-    read.attributes[attribute.at("key")] = plain(attribute.at("value"));
+  read.attributes = attributes_of(span);
   for (const auto& event : span.value("events", json::array()))
-    read.events.push_back({event.at("name"), time_of(event.at("timeUnixNano"))});
+    read.events.push_back({event.at("name"), time_of(event.at("timeUnixNano")), attributes_of(event)});
   for (const auto& link : span.value("links", json::array()))
     read.links.push_back({link.at("traceId"), link.at("spanId")});
   return read;
@@ -74,6 +80,14 @@ json plain(const ProtobufMessage& value) {
   return list;
 }
 
+// number: of the field that holds them
+std::map<std::string, json> attributes_of(const ProtobufMessage& holder, int number) {
+  std::map<std::string, json> read;
+  for (const auto& attribute : holder.messages(number))
+    read[attribute.text(1)] = plain(attribute.messages(2).at(0));
+  return read;
+}
+
 ReceivedSpan parse_span(const ProtobufMessage& span) {
   ReceivedSpan read;
   read.trace_id = hex(span.text(1));
@@ -84,10 +98,10 @@ ReceivedSpan parse_span(const ProtobufMessage& span) {
   read.kind = static_cast<int>(span.number(6));
   read.start = static_cast<std::int64_t>(span.fixed(7));
   read.end = static_cast<std::int64_t>(span.fixed(8));
-  for (const auto& attribute : span.messages(9))
-    read.attributes[attribute.text(1)] = plain(attribute.messages(2).at(0));
+  read.attributes = attributes_of(span, 9);
   for (const auto& event : span.messages(11))
-    read.events.push_back({event.text(2), static_cast<std::int64_t>(event.fixed(1))});
+    read.events.push_back(
+        {event.text(2), static_cast<std::int64_t>(event.fixed(1)), attributes_of(event, 3)});
   for (const auto& link : span.messages(13)) read.links.push_back({hex(link.text(1)), hex(link.text(2))});
   for (const auto& status : span.messages(15)) {
     read.status = static_cast<int>(status.number(3));

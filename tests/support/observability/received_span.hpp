@@ -13,6 +13,7 @@ namespace troupe::test {
 struct ReceivedEvent {
   std::string name;
   std::int64_t time = 0;
+  std::map<std::string, nlohmann::json> attributes = {};  // plain JSON values
   bool operator==(const ReceivedEvent&) const = default;
 };
 

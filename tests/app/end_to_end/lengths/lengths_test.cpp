@@ -15,6 +15,7 @@
 #include "tests/support/file_text.hpp"
 #include "tests/support/http/chat.hpp"
 #include "tests/support/http/http_client.hpp"
+#include "tests/support/observability/received_span.hpp"
 #include "tests/support/observability/server_metrics.hpp"
 #include "tests/support/process/server_process.hpp"
 #include "tests/support/temporary_directory.hpp"
@@ -33,21 +34,19 @@ std::vector<std::string> flags(const std::vector<std::string>& more) {
 
 constexpr int kDifferent = 60;  // questions, asked in turn
 
-int numbers_of(int question) { return 2 + question * 37 % kDifferent; }
-
-std::string answer_to(std::uint16_t port, int question) {
-  return content_of(
-      chat(port, user_asks("Count to " + std::to_string(numbers_of(question)) + "."), /*max_tokens=*/600));
+std::string answer_to(std::uint16_t port, int question, int num_different) {
+  const int last = 2 + question * 37 % num_different;
+  return content_of(chat(port, user_asks("Count to " + std::to_string(last) + "."), /*max_tokens=*/600));
 }
 
 // So many questions, eight at once; their answers.
-std::vector<std::string> answers_to(std::uint16_t port, int num_questions) {
+std::vector<std::string> answers_to(std::uint16_t port, int num_questions, int num_different = kDifferent) {
   std::vector<std::string> answers(static_cast<std::size_t>(num_questions));
   std::vector<std::thread> askers;
   for (int first = 0; first < 8; ++first)
-    askers.emplace_back([&answers, port, num_questions, first] {
+    askers.emplace_back([&answers, port, num_questions, num_different, first] {
       for (int i = first; i < num_questions; i += 8)
-        answers[static_cast<std::size_t>(i)] = answer_to(port, i);
+        answers[static_cast<std::size_t>(i)] = answer_to(port, i, num_different);
     });
   for (std::thread& asker : askers) asker.join();
   return answers;
@@ -57,6 +56,33 @@ std::vector<std::string> answers_to(std::uint16_t port, int num_questions) {
 bool has_learnt(const ServerProcess& server, int num_answers) {
   return eventually(
       [&] { return ServerMetrics(server.port()).sum("troupe_length_forecast_states") == num_answers; });
+}
+
+// Changes of what is set aside, as the spans of requests tell them. The first forecast of a request is none.
+struct ToldChanges {
+  int num_requests = 0, num_grown = 0, num_shrunk = 0;
+  int num_looked_at = 0;  // requests with more changes than the one of a prefill's end
+
+  void add(const ReceivedSpan& request) {
+    std::vector<int> told;
+    int num_changes = -1;
+    for (const ReceivedEvent& event : request.events) {
+      if (event.name != "predict" && event.name != "overrun") continue;
+      told.push_back(event.attributes.at("troupe.reserved_tokens").get<int>());
+      if (event.name == "overrun" || ++num_changes == 0) continue;
+      (told.back() > told.at(told.size() - 2) ? num_grown : num_shrunk) += 1;
+    }
+    num_requests += 1;
+    num_looked_at += num_changes > 1 ? 1 : 0;
+  }
+};
+
+ToldChanges changes_told_in(const std::string& file) {
+  constexpr int kServerKind = 2;
+  ToldChanges changes;
+  for (const ReceivedSpan& span : read_spans(file))
+    if (span.kind == kServerKind) changes.add(span);
+  return changes;
 }
 
 std::filesystem::path only_length_file(const std::filesystem::path& directory) {
@@ -129,4 +155,33 @@ TEST_CASE("lengths: the model's own state is learnt to tell them, kept, and chan
         std::vector<std::string>(expected.begin(), expected.begin() + kAskedAgain));
   CHECK(has_learnt(server, kAskedAgain));
   CHECK(server.output().find("what was learnt of lengths is damaged") != std::string::npos);
+}
+
+// The model counts, so its state tells at each token how far it has come. With nine of ten answers to fit,
+// much is set aside at an arrival, and a look at one that ends soon shrinks it.
+TEST_CASE("lengths: answers that run are looked at, which costs less than what stood and changes it") {
+  constexpr int kQuestions = 320, kLongest = 99;
+  const TemporaryDirectory directory;
+  const std::string trace = (directory.path() / "trace.jsonl").string();
+  ServerProcess server(
+      flags({"--reservation", "predicted", "--reserved-percent", "90", "--trace-file", trace}));
+  answers_to(server.port(), kQuestions, kLongest);
+  CHECK(has_learnt(server, kQuestions));
+  const ServerMetrics metrics(server.port());
+  const double by_look = metrics.sum("troupe_length_forecast_look_loss_tokens", "guess=\"look\"");
+  const double standing = metrics.sum("troupe_length_forecast_look_loss_tokens", "guess=\"standing\"");
+  server.signal(SIGTERM);
+  CHECK(server.wait() == 0);
+  const ToldChanges told = changes_told_in(trace);
+  MESSAGE("looks: " << metrics.sum("troupe_length_forecast_looks") << " learnt, mean pinball loss " << by_look
+                    << " tokens, without them " << standing << "; grown " << told.num_grown << ", shrunk "
+                    << told.num_shrunk << ", of " << told.num_looked_at << " answers by looks");
+  CHECK(metrics.sum("troupe_length_forecast_looks") > kQuestions);
+  CHECK(by_look > 0);
+  CHECK(by_look < standing);
+  CHECK(told.num_requests == kQuestions);
+  CHECK(told.num_looked_at > 0);
+  CHECK(told.num_shrunk > 0);  // at the end of a prefill they only grow
+  CHECK(told.num_grown == metrics.sum("troupe_reservations_refined_total"));
+  CHECK(told.num_shrunk == metrics.sum("troupe_reservations_shrunk_total"));
 }
