@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The nightly part that removes waits puts the sources back when it is ended: waits_test.py"""
+"""The nightly part that removes waits takes ranges, and puts the sources back when it is ended: waits_test.py"""
 import importlib.machinery
 import importlib.util
 import os
@@ -72,9 +72,17 @@ def check_put_back(number):
         assert part.returncode == 128 + number, (part.returncode, output)
 
 
+def check_numbers():
+    every = list("abcdefgh")
+    for arguments, wanted in (("", "abcdefgh"), ("3", "cdefgh"), ("3 4", "cd"), ("3 3 5 6", "cef"), ("1 2 7", "abgh"),
+                              ("7 100", "gh")):
+        assert "".join(load().chosen(every, arguments.split())) == wanted, arguments
+
+
 if __name__ == "__main__":
     if len(sys.argv) > 1:
         run_in(pathlib.Path(sys.argv[1]))
     else:
+        check_numbers()
         for ended_by in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             check_put_back(ended_by)
