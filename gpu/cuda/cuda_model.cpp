@@ -232,11 +232,10 @@ MemoryPlan divide_memory(const CudaModelPlan& plan) {
 // The first cell stands for all: others of a recurrent network have about as many kernels.
 std::uint32_t depth_of(const CudaModelPlan& plan) {
   const Program decode = plan.network->build_program(0, {1, 1}, plan.compute_type);
-  return in_flight_depth(least_time(
-      {.weight_bytes = WeightLayout(*plan.network, plan.compute_type).size_bytes(),
-       .bytes_per_second = plan.gpu.bytes_per_second,
-       .num_kernels =
-           static_cast<std::uint32_t>(lower(decode, plan.compute_type, plan.may_fuse()).steps.size())}));
+  return in_flight_depth(
+      least_time({.weight_bytes = WeightLayout(*plan.network, plan.compute_type).size_bytes(),
+                  .bytes_per_second = plan.gpu.bytes_per_second,
+                  .num_kernels = num_kernels(lower(decode, plan.compute_type, plan.may_fuse()))}));
 }
 
 DeviceMemory copied_rotary_table(const CudaModelPlan& plan) {

@@ -335,6 +335,12 @@ LoweredProgram lower(const Program& program, DataType compute_type, bool may_fus
   return Lowering(program, compute_type).run();
 }
 
+std::uint32_t num_kernels(const LoweredProgram& program) {
+  std::uint32_t count = 0;
+  for (const Step& step : program.steps) count += std::holds_alternative<ShortConvolution>(step.kind) ? 2 : 1;
+  return count;
+}
+
 std::vector<TensorUse> tensor_uses(const LoweredProgram& program, ProgramShape shape) {
   std::vector<OperandList> operators;
   operators.reserve(program.steps.size());

@@ -135,6 +135,9 @@ bool can_fuse(const Program& program, DataType compute_type);
 // not known here. Any thread.
 LoweredProgram lower(const Program& program, DataType compute_type, bool may_fuse = true);
 
+// Counts the kernels of all steps, attention as one: where rows are merged it is two.
+std::uint32_t num_kernels(const LoweredProgram& program);
+
 std::vector<TensorUse> tensor_uses(const LoweredProgram& program, ProgramShape shape);
 
 }  // namespace troupe::cuda

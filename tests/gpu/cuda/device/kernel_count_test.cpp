@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many kernels a batch is, and how many of them begin while the one before them runs: what a
 // GPU starts, counted by the twin of CUDA's runtime.
+#include <filesystem>
+#include <memory>
+#include <string>
+
 #include <doctest/doctest.h>
 
 #include "cell_fixture.hpp"
 #include "cuda_model.hpp"
 #include "generation.hpp"
+#include "gpu/cuda/lowering.hpp"
 #include "tests/simt/runtime/runtime.hpp"
+#include "tests/support/source_file.hpp"
 
 namespace troupe {
 namespace {
@@ -32,6 +38,15 @@ ModelConfig qwen3_of(std::uint32_t num_layers) {
   return config;
 }
 
+StepCounts counts_of(cuda::CudaDevice& device, const std::shared_ptr<const Program>& program,
+                     const std::shared_ptr<const Batch>& batch) {
+  const StepCounts before = counts_so_far();
+  wait_for(device, device.submit(program, batch));
+  const StepCounts after = counts_so_far();
+  return {after.kernels - before.kernels, after.overlaps - before.overlaps,
+          after.carveout_changes - before.carveout_changes};
+}
+
 // The kernels of a decode step of `num_streams` sequences with so much context.
 StepCounts counts_of_step(ModelConfig config, std::uint32_t num_streams, std::uint32_t context_length) {
   config.context_length = 1024;
@@ -53,33 +68,36 @@ StepCounts counts_of_step(ModelConfig config, std::uint32_t num_streams, std::ui
     for (std::uint32_t page = 0; page < num_pages; ++page)
       batch.page_table.push_back(page);  // nobody has computed them: only counts matter
   }
-  const StepCounts before = counts_so_far();
-  const auto program = programs.find(0, num_streams, num_streams);
-  wait_for(device, device.submit(program, std::make_shared<Batch>(batch)));
-  const StepCounts after = counts_so_far();
-  return {after.kernels - before.kernels, after.overlaps - before.overlaps,
-          after.carveout_changes - before.carveout_changes};
+  return counts_of(device, programs.find(0, num_streams, num_streams), std::make_shared<Batch>(batch));
+}
+
+std::shared_ptr<const cuda::CudaModel> load(const std::filesystem::path& directory, DataType type) {
+  BackendSettings settings = small_settings(type);
+  settings.model_dir = directory;
+  std::string news;
+  return std::make_shared<const cuda::CudaModel>(cuda::plan_cuda_model(settings), news);
+}
+
+// A step of one sequence, of which it is the first token.
+StepCounts counts_of_first_token(const std::shared_ptr<const cuda::CudaModel>& model) {
+  cuda::CudaDevice device(model);
+  ProgramCache programs(model->plan.network, model->plan.compute_type, model->plan.largest);
+  const auto batch = std::make_shared<Batch>();
+  batch->slices.push_back({.num_tokens = 1,
+                           .num_pages = model->plan.has_pages() ? 1U : 0U,
+                           .sample = true,
+                           .sampling = {.temperature = 0.0F},
+                           .suppressed = {}});
+  batch->token_ids = {1};
+  if (model->plan.has_pages()) batch->page_table = {0};
+  return counts_of(device, programs.find(0, 1, 1), batch);
 }
 
 // A step of the LSTM among the fixtures, which has two layers.
 StepCounts counts_of_lstm_step(DataType type) {
   const GpuRuntime runtime;
   const CellFixture fixture("lstm");
-  BackendSettings settings = small_settings(type);
-  settings.model_dir = fixture.directory;
-  std::string news;
-  const auto model = std::make_shared<const cuda::CudaModel>(cuda::plan_cuda_model(settings), news);
-  cuda::CudaDevice device(model);
-  ProgramCache programs(model->plan.network, type, model->plan.largest);
-  const auto batch = std::make_shared<Batch>();
-  batch->slices.push_back(
-      {.num_tokens = 1, .sample = true, .sampling = {.temperature = 0.0F}, .suppressed = {}});
-  batch->token_ids = {1};
-  const StepCounts before = counts_so_far();
-  wait_for(device, device.submit(programs.find(0, 1, 1), batch));
-  const StepCounts after = counts_so_far();
-  return {after.kernels - before.kernels, after.overlaps - before.overlaps,
-          after.carveout_changes - before.carveout_changes};
+  return counts_of_first_token(load(fixture.directory, type));
 }
 
 std::uint64_t kernels_of_step(std::uint32_t num_layers, std::uint32_t num_streams,
@@ -116,6 +134,18 @@ TEST_CASE("cuda device: the number of batches in flight is the model's where non
   CHECK(SmallCudaModel(settings, llama_of(2)).get()->plan.settings.max_in_flight == 4);
   settings.max_in_flight = 3;
   CHECK(SmallCudaModel(settings, llama_of(2)).get()->plan.settings.max_in_flight == 3);
+}
+
+// That number decides how many batches are in flight.
+TEST_CASE("cuda device: a decode step is as many kernels as its program is reckoned to be, and the signal") {
+  const GpuRuntime runtime;
+  for (const char* family : {"lfm2", "gpt2", "mistral", "phi", "qwen3"}) {
+    CAPTURE(family);
+    const auto model = load(test::source_file("tests/fixtures/families") / family, DataType::kBF16);
+    const Program program = model->plan.network->build_program(0, {1, 1}, DataType::kBF16);
+    const auto lowered = cuda::lower(program, DataType::kBF16, model->plan.may_fuse());
+    CHECK(counts_of_first_token(model).kernels == cuda::num_kernels(lowered) + 1);
+  }
 }
 
 TEST_CASE("cuda device: around the layers a decode step has seven kernels") {
