@@ -7,7 +7,9 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <random>
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
@@ -69,15 +71,15 @@ struct Answers {
 };
 
 // With graphs unless logits are captured.
-Answers answers_of(const std::filesystem::path& model, const Expectation& expectation, DataType type,
-                   const GenerationSettings& generation = {}, bool captures = false) {
+Answers answers_of(const std::filesystem::path& model, const std::vector<DirectRequest>& requests,
+                   DataType type, const GenerationSettings& generation = {}, bool captures = false) {
   Answers answers;
   std::string news;
   const auto loaded =
       std::make_shared<const cuda::CudaModel>(cuda::plan_cuda_model(settings_of(model, type)), news);
   cuda::CudaDevice device(loaded, {.on_logits = captures ? capture_logits(answers.logits) : LogitsHook()});
   ProgramCache programs(loaded->plan.network, loaded->plan.compute_type, loaded->plan.largest);
-  answers.tokens = generate(device, programs, expectation.requests, generation);
+  answers.tokens = generate(device, programs, requests, generation);
   answers.num_graphs = device.num_graphs();
   return answers;
 }
@@ -106,12 +108,12 @@ void check_tokens(const std::vector<std::int32_t>& tokens, const std::vector<std
 
 void check_family(const std::filesystem::path& model, const Expectation& expectation) {
   CAPTURE(model);
-  const Answers alone = answers_of(model, expectation, DataType::kF32, {}, true);
+  const Answers alone = answers_of(model, expectation.requests, DataType::kF32, {}, true);
   for (std::size_t i = 0; i < expectation.logits.size(); ++i) {
     check_tokens(alone.tokens.at(i), expectation.greedy[i], expectation.logits[i]);
     CHECK(first_difference(alone.logits.at(i), expectation.logits[i]) < 1e-2);
   }
-  const Answers rounded = answers_of(model, expectation, DataType::kBF16, {}, true);
+  const Answers rounded = answers_of(model, expectation.requests, DataType::kBF16, {}, true);
   CHECK(first_difference(rounded.logits.at(1), expectation.logits[1]) < 0.04);
 }
 
@@ -121,13 +123,57 @@ void check_company(const std::filesystem::path& model, const Expectation& expect
   for (std::uint32_t seed = 1; seed <= 3; ++seed) {
     set_stream_order(seed);
     const Answers answers =
-        answers_of(model, expectation, DataType::kF32,
+        answers_of(model, expectation.requests, DataType::kF32,
                    {.seed = seed, .max_chunk = 20, .shuffle = true, .in_flight = 1 + seed % 2});
     for (std::size_t i = 0; i < expectation.logits.size(); ++i)
       check_tokens(answers.tokens.at(i), expectation.greedy[i], expectation.logits[i]);
     CHECK(answers.num_graphs > 0);
   }
   set_stream_order(0);
+}
+
+template <class Change>
+void change_config(const TemporaryDirectory& model, const Change& change) {
+  std::ifstream written(model.path() / "config.json");
+  auto document = nlohmann::json::parse(written);
+  change(document);
+  model.write("config.json", document.dump());
+}
+
+// With a context as long as that for which it has these factors, since a GPU's is never cut.
+void write_short_phi3(const TemporaryDirectory& directory) {
+  std::filesystem::copy(families() / "phi3_short", directory.path(),
+                        std::filesystem::copy_options::recursive);
+  change_config(directory, [](nlohmann::json& config) {
+    config["max_position_embeddings"] = 128;
+    config["rope_parameters"]["factor"] = 2.0;  // as the whole context stretched
+  });
+}
+
+// Prompts that come together, and to others' decode steps. Products promise the same bits for up to 8 tokens,
+// and for 33 to 64: within these each of kWatched is alone and here.
+constexpr std::size_t kWatched[] = {2, 3};
+std::vector<DirectRequest> company_within_windows() {
+  std::mt19937 random(3);
+  const auto request = [&](std::size_t length, std::uint32_t num_new, std::uint32_t first_iteration) {
+    DirectRequest made{.prompt = {}, .num_new = num_new, .first_iteration = first_iteration};
+    for (std::size_t i = 0; i < length; ++i) made.prompt.push_back(static_cast<std::int32_t>(random() % 80));
+    return made;
+  };
+  return {request(6, 30, 0), request(15, 20, 3), request(43, 30, 3), request(2, 45, 6), request(3, 20, 20)};
+}
+
+void check_same_bits(const std::filesystem::path& model, const std::vector<DirectRequest>& company) {
+  CAPTURE(model);
+  const Answers together = answers_of(model, company, DataType::kBF16, {.in_flight = 2}, true);
+  const Answers with_graphs = answers_of(model, company, DataType::kBF16, {.in_flight = 2});
+  for (const std::size_t watched : kWatched) {
+    CAPTURE(watched);
+    const Answers alone = answers_of(model, {company.at(watched)}, DataType::kBF16, {}, true);
+    CHECK(alone.tokens.at(0) == together.tokens.at(watched));
+    CHECK(alone.tokens.at(0) == with_graphs.tokens.at(watched));
+    CHECK(alone.logits.at(0) == together.logits.at(watched));
+  }
 }
 
 }  // namespace
@@ -163,17 +209,28 @@ TEST_CASE(
 
 TEST_CASE("cuda families: a window that all layers have, with Phi-3's factors for short texts") {
   const GpuRuntime runtime;
-  const TemporaryDirectory directory;  // a context as long as these, since a GPU's is never cut
-  std::filesystem::copy(families() / "phi3_short", directory.path(),
-                        std::filesystem::copy_options::recursive);
-  std::ifstream written(directory.path() / "config.json");
-  auto document = nlohmann::json::parse(written);
-  document["max_position_embeddings"] = 128;
-  document["rope_parameters"]["factor"] = 2.0;  // as the whole context stretched
-  directory.write("config.json", document.dump());
+  const TemporaryDirectory directory;
+  write_short_phi3(directory);
   const Expectation expectation = read_expectation(directory.path());
   check_family(directory.path(), expectation);
   check_company(directory.path(), expectation);
+}
+
+TEST_CASE("cuda families: with windows a sequence has the same bits in bf16 alone and among others") {
+  const GpuRuntime runtime;
+  const std::vector<DirectRequest> company = company_within_windows();
+  for (const char* family : {"mistral", "qwen2"}) check_same_bits(families() / family, company);
+  const TemporaryDirectory phi3;
+  write_short_phi3(phi3);
+  check_same_bits(phi3.path(), company);
+  const TemporaryDirectory wide_heads;  // whose prompts are tiles for tensor cores
+  write_random_llama(wide_heads.path(), small_llama(), 1);
+  change_config(wide_heads, [](nlohmann::json& config) {
+    config["architectures"] = {"MistralForCausalLM"};
+    config["model_type"] = "mistral";
+    config["sliding_window"] = 20;
+  });
+  check_same_bits(wide_heads.path(), company);
 }
 
 TEST_CASE("cuda families: LFM2's tokens, also from a GGUF file, are transformers' in any company") {
