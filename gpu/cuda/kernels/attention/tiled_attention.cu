@@ -241,9 +241,10 @@ __global__ void __launch_bounds__(kThreads)
       const PageBuffer<kHeadDim>& buffer = buffers[page % 2];
       FragmentC scores[kScoreTiles];
       score_page<Short>(buffer, rows, a.scale, lane, scores);
-      // In front of the diagonal every row sees all of the page.
-      if (a.window != 0 || (page + 1) * kTokens > first_position + 1)
-        mask_page(a, page * kTokens, lane, rows, scores);
+      // In front of the diagonal, but within the last row's window, every row sees all of the page.
+      const bool is_seen = (page + 1) * kTokens <= first_position + 1 &&
+                           (a.window == 0 || page * kTokens + a.window > last_position);
+      if (!is_seen) mask_page(a, page * kTokens, lane, rows, scores);
       weigh_page(rows, scores);
       add_values<Short>(buffer, scores, lane, rows);
     }
