@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <fstream>
+#include <ostream>
 #include <sstream>
 #include <string>
 
@@ -18,9 +20,9 @@ extern "C" std::uint64_t troupe_kernels_of_last_graph();
 using namespace troupe;
 using namespace troupe::bench;
 
-TEST_CASE("cuda bench: a tiny network goes through every measurement on the whole CUDA worker") {
-  const simt::Runtime runtime;
-  TemporaryDirectory directory;
+namespace {
+
+BenchedNetwork tiny_network() {
   BenchedNetwork network = llama_8b();
   network.config.hidden_size = 64;
   network.config.intermediate_size = 96;
@@ -30,23 +32,37 @@ TEST_CASE("cuda bench: a tiny network goes through every measurement on the whol
   network.config.head_dim = 64;
   network.config.vocabulary_size = 50;
   network.config.context_length = 128;
-  write_random_llama(directory.path(), network.config, 1);
+  return network;
+}
+
+// Lines of JSON that its measurements leave.
+void measure(const BenchedNetwork& network, const TemporaryDirectory& model, std::ostream& lines) {
   NetworkScale scale = tiny_scale();
   scale.context = 10;
   scale.steps = 2;
   scale.max_batch_tokens = 40;
   scale.history = 32;
   scale.long_decodes = {{1, 4096}, {1, 80}};  // the first does not fit
-  BackendSettings settings = settings_of(scale, directory.path().string());
+  BackendSettings settings = settings_of(scale, model.path().string());
   settings.max_pages = 64;
   const auto backend = MakeBackend{troupe_make_cuda_backend}(settings);
-  std::ostringstream text;
-  Recorder recorder(text, true);
+  Recorder recorder(lines, true);
   NetworkBench bench{.recorder = recorder,
                      .limits = {.memory_rate = 1e10, .product_rate = 1e11, .link_rate = 1e8},
                      .scale = scale,
                      .last_graph_kernels = troupe_kernels_of_last_graph};
   bench_network(bench, network, *backend);
+}
+
+}  // namespace
+
+TEST_CASE("cuda bench: a tiny network goes through every measurement on the whole CUDA worker") {
+  const simt::Runtime runtime;
+  const TemporaryDirectory directory;
+  const BenchedNetwork network = tiny_network();
+  write_random_llama(directory.path(), network.config, 1);
+  std::ostringstream text;
+  measure(network, directory, text);
   std::size_t num_lines = 0;
   std::istringstream lines(text.str());
   for (std::string line; std::getline(lines, line); ++num_lines) {
@@ -62,4 +78,22 @@ TEST_CASE("cuda bench: a tiny network goes through every measurement on the whol
   }
   CHECK(num_lines == 11);
   CHECK(llama_13b().config.context_length == 4096);
+}
+
+TEST_CASE("cuda bench: a network whose logits are not finite is an error, and nothing was measured") {
+  const simt::Runtime runtime;
+  const TemporaryDirectory directory;
+  const BenchedNetwork network = tiny_network();
+  write_random_llama(directory.path(), network.config, 1);
+  {
+    std::fstream file(directory.path() / "model.safetensors",
+                      std::ios::in | std::ios::out | std::ios::binary);
+    const std::string largest(2 * network.config.hidden_size, '\x7F');  // 3.39e38 each, in the last norm
+    file.seekp(-static_cast<std::streamoff>(largest.size()), std::ios::end);
+    file << largest;
+  }
+  std::ostringstream text;
+  CHECK_THROWS_WITH(measure(network, directory, text),
+                    "a step gave no token, as its logits are not all finite");
+  CHECK(text.str().empty());
 }
