@@ -24,9 +24,9 @@ DirectLoop::DirectLoop(Device& device, ProgramCache& programs, DirectDevice::Wai
       num_sequences_(num_sequences),
       pages_each_((length + device.description().page_size - 1) / device.description().page_size) {
   if (first_spare_page() > device.description().num_pages) {
-    throw std::runtime_error(std::to_string(num_sequences) + " sequences of " + std::to_string(length) +
-                             " tokens need " + std::to_string(first_spare_page()) + " KV pages of " +
-                             std::to_string(device.description().num_pages));
+    throw TooFewPages(std::to_string(num_sequences) + " sequences of " + std::to_string(length) +
+                      " tokens need " + std::to_string(first_spare_page()) + " KV pages of " +
+                      std::to_string(device.description().num_pages));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <vector>
 
 #include "gpu/cpu/cpu_device.hpp"
@@ -14,10 +15,13 @@
 
 namespace troupe::bench {
 
+struct TooFewPages : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 class DirectLoop {
  public:
-  // Pages for `length` tokens of each sequence, from page 0 on. Throws
-  // std::runtime_error if there are too few.
+  // Pages for `length` tokens of each sequence, from page 0 on. Throws TooFewPages.
   DirectLoop(Device& device, ProgramCache& programs, DirectDevice::Waiting waiting,
              std::uint32_t num_sequences, std::uint32_t length);
 

@@ -67,7 +67,7 @@ class Run {
                              std::to_string(shape.context);
       try {
         decode(shape, id);
-      } catch (const std::exception& problem) {
+      } catch (const TooFewPages& problem) {
         bench_.recorder.add_not_run(id, problem.what());
       }
     }

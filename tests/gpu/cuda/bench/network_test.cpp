@@ -3,10 +3,14 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <fstream>
+#include <memory>
 #include <ostream>
+#include <set>
 #include <sstream>
 #include <string>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -35,34 +39,85 @@ BenchedNetwork tiny_network() {
   return network;
 }
 
-// Lines of JSON that its measurements leave.
-void measure(const BenchedNetwork& network, const TemporaryDirectory& model, std::ostream& lines) {
+NetworkScale scale_of_tests() {
   NetworkScale scale = tiny_scale();
   scale.context = 10;
   scale.steps = 2;
   scale.max_batch_tokens = 40;
   scale.history = 32;
   scale.long_decodes = {{1, 4096}, {1, 80}};  // the first does not fit
-  BackendSettings settings = settings_of(scale, model.path().string());
+  return scale;
+}
+
+std::unique_ptr<Backend> backend_of(const TemporaryDirectory& model) {
+  BackendSettings settings = settings_of(scale_of_tests(), model.path().string());
   settings.max_pages = 64;
-  const auto backend = MakeBackend{troupe_make_cuda_backend}(settings);
+  return MakeBackend{troupe_make_cuda_backend}(settings);
+}
+
+// Lines of JSON that the measurements of tiny_network() leave.
+void measure(Backend& backend, std::ostream& lines) {
   Recorder recorder(lines, true);
   NetworkBench bench{.recorder = recorder,
                      .limits = {.memory_rate = 1e10, .product_rate = 1e11, .link_rate = 1e8},
-                     .scale = scale,
+                     .scale = scale_of_tests(),
                      .last_graph_kernels = troupe_kernels_of_last_graph};
-  bench_network(bench, network, *backend);
+  bench_network(bench, tiny_network(), backend);
 }
+
+constexpr const char* kNoToken = "a step gave no token, as its logits are not all finite";
+
+// Gives no token behind so long a context, as a device with logits that are NaN there.
+class ForgetfulDevice final : public Device {
+ public:
+  ForgetfulDevice(std::unique_ptr<Device> device, std::uint32_t longest)
+      : device_(std::move(device)), longest_(longest) {}
+
+  const DeviceDescription& description() const override { return device_->description(); }
+  Ticket submit(std::shared_ptr<const Program> program, std::shared_ptr<const Batch> batch) override {
+    const bool is_long = std::any_of(batch->slices.begin(), batch->slices.end(),
+                                     [&](const auto& slice) { return slice.context_length > longest_; });
+    const Ticket ticket = device_->submit(std::move(program), std::move(batch));
+    if (is_long) forgotten_.insert(ticket);
+    return ticket;
+  }
+  Ticket completed() const noexcept override { return device_->completed(); }
+  BatchResult collect(Ticket ticket) override {
+    BatchResult result = device_->collect(ticket);
+    if (forgotten_.contains(ticket)) std::fill(result.tokens.begin(), result.tokens.end(), -1);
+    return result;
+  }
+  void set_listener(std::function<void()> listener) override { device_->set_listener(std::move(listener)); }
+  std::optional<std::chrono::nanoseconds> poll_delay() const override { return device_->poll_delay(); }
+
+ private:
+  std::unique_ptr<Device> device_;
+  std::uint32_t longest_;
+  std::set<Ticket> forgotten_;
+};
+
+class ForgetfulBackend final : public Backend {
+ public:
+  ForgetfulBackend(std::unique_ptr<Backend> backend, std::uint32_t longest)
+      : backend_(std::move(backend)), longest_(longest) {}
+  const BackendPlan& plan() const override { return backend_->plan(); }
+  std::unique_ptr<Device> make_device(std::shared_ptr<HostPages> host_pages, std::uint32_t worker) override {
+    return std::make_unique<ForgetfulDevice>(backend_->make_device(std::move(host_pages), worker), longest_);
+  }
+
+ private:
+  std::unique_ptr<Backend> backend_;
+  std::uint32_t longest_;
+};
 
 }  // namespace
 
 TEST_CASE("cuda bench: a tiny network goes through every measurement on the whole CUDA worker") {
   const simt::Runtime runtime;
   const TemporaryDirectory directory;
-  const BenchedNetwork network = tiny_network();
-  write_random_llama(directory.path(), network.config, 1);
+  write_random_llama(directory.path(), tiny_network().config, 1);
   std::ostringstream text;
-  measure(network, directory, text);
+  measure(*backend_of(directory), text);
   std::size_t num_lines = 0;
   std::istringstream lines(text.str());
   for (std::string line; std::getline(lines, line); ++num_lines) {
@@ -83,17 +138,27 @@ TEST_CASE("cuda bench: a tiny network goes through every measurement on the whol
 TEST_CASE("cuda bench: a network whose logits are not finite is an error, and nothing was measured") {
   const simt::Runtime runtime;
   const TemporaryDirectory directory;
-  const BenchedNetwork network = tiny_network();
-  write_random_llama(directory.path(), network.config, 1);
+  const ModelConfig config = tiny_network().config;
+  write_random_llama(directory.path(), config, 1);
   {
     std::fstream file(directory.path() / "model.safetensors",
                       std::ios::in | std::ios::out | std::ios::binary);
-    const std::string largest(2 * network.config.hidden_size, '\x7F');  // 3.39e38 each, in the last norm
+    const std::string largest(2 * config.hidden_size, '\x7F');  // 3.39e38 each
     file.seekp(-static_cast<std::streamoff>(largest.size()), std::ios::end);
     file << largest;
   }
   std::ostringstream text;
-  CHECK_THROWS_WITH(measure(network, directory, text),
-                    "a step gave no token, as its logits are not all finite");
+  CHECK_THROWS_WITH(measure(*backend_of(directory), text), kNoToken);
   CHECK(text.str().empty());
+}
+
+TEST_CASE("cuda bench: long contexts without a token are an error, and not what does not fit") {
+  const simt::Runtime runtime;
+  const TemporaryDirectory directory;
+  write_random_llama(directory.path(), tiny_network().config, 1);
+  ForgetfulBackend backend(backend_of(directory), 60);
+  std::ostringstream text;
+  CHECK_THROWS_WITH(measure(backend, text), kNoToken);
+  CHECK(text.str().find("decode_llama_8b_1_at_4096") != std::string::npos);
+  CHECK(text.str().find("decode_llama_8b_1_at_80") == std::string::npos);
 }
