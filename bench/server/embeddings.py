@@ -77,7 +77,8 @@ class Streams:
                         for i in range(settings.streams)]
         for thread in self.threads:
             thread.start()
-        while settings.pause == 0 and sum(len(times) >= 10 for times in list(self.answers)) < settings.streams:
+        while settings.pause == 0 and sum(
+                len(times) >= min(10, settings.answer) for times in list(self.answers)) < settings.streams:
             time.sleep(0.01)
 
     def run(self, port, rng, settings):
