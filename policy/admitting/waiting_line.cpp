@@ -8,7 +8,7 @@ namespace troupe {
 
 void WaitingLine::wait(Arrival request, std::uint64_t work) {
   if (const auto started = started_.find(request); started != started_.end())
-    count(request, started->second, 0 - started->second.work);
+    count_in_front(request, started->second, 0 - started->second.work);
   waiting_[request] = {.work = work, .since = num_starts_};
 }
 
@@ -17,8 +17,7 @@ void WaitingLine::set_work(Arrival request, std::uint64_t work) {
   if (waiting != waiting_.end()) {
     waiting->second.work = work;
   } else if (const auto started = started_.find(request); started != started_.end()) {
-    count(request, started->second, work - started->second.work);
-    started->second.work = work;
+    revise(request, started->second, work);
   }
 }
 
@@ -27,7 +26,8 @@ void WaitingLine::start(Arrival request) {
   const Started started{.work = found->second.work, .number = ++num_starts_};
   waiting_.erase(found);
   started_[request] = started;
-  count(request, started, started.work);
+  count_in_front(request, started, started.work);
+  count_overtaking(request, started, started.work);
 }
 
 void WaitingLine::withdraw(Arrival request) {
@@ -36,8 +36,8 @@ void WaitingLine::withdraw(Arrival request) {
   waiting_.erase(found);
   const auto started = started_.find(request);
   if (started == started_.end()) return;
-  started->second.work = work;
-  count(request, started->second, work);
+  count_in_front(request, started->second, started->second.work);
+  revise(request, started->second, work);
 }
 
 void WaitingLine::end(Arrival request, std::uint64_t work) {
@@ -45,13 +45,25 @@ void WaitingLine::end(Arrival request, std::uint64_t work) {
   started_.erase(request);
 }
 
-// Adds the work to the sums of those that waited when the request started. They are unsigned, so what is
-// taken off wraps around as it was added.
-void WaitingLine::count(Arrival request, const Started& started, std::uint64_t work) {
+void WaitingLine::revise(Arrival request, Started& started, std::uint64_t work) {
+  count_in_front(request, started, work - started.work);
+  count_overtaking(request, started, work - started.work);
+  started.work = work;
+}
+
+// Adds the work to the sums of those behind that waited when the request started. They are unsigned, so what
+// is taken off wraps around as it was added.
+void WaitingLine::count_in_front(Arrival request, const Started& started, std::uint64_t work) {
   if (work == 0) return;
-  for (auto& [other, waiting] : waiting_)
-    if (waiting.since < started.number)
-      (other < request ? waiting.overtaken_by : waiting.started_in_front) += work;
+  for (auto other = waiting_.upper_bound(request); other != waiting_.end(); ++other)
+    if (other->second.since < started.number) other->second.started_in_front += work;
+}
+
+// Adds it so, too, to the sums of those that the request overtook.
+void WaitingLine::count_overtaking(Arrival request, const Started& started, std::uint64_t work) {
+  if (work == 0) return;
+  for (auto other = waiting_.begin(); other != waiting_.lower_bound(request); ++other)
+    if (other->second.since < started.number) other->second.overtaken_by += work;
 }
 
 std::optional<WaitingLine::Arrival> WaitingLine::next(const Question& may_start) const {

@@ -12,9 +12,10 @@
 // from in front and behind, all is at most k times its fair share, if works stay as they were, none in front
 // is withdrawn and only what next() gives starts. A share that shrinks, because a work turns out smaller or
 // one in front is withdrawn, takes back what is left of the allowance; nothing more overtakes until
-// the share has grown beyond what has. One that comes back, because it was preempted, waits and has not
-// started: its work counts once, however often it starts. In front it would start first by arrival, too.
-// Its own wait counts anew.
+// the share has grown beyond what has. One that comes back, because it was preempted, waits again: what it
+// adds to the shares of those behind it counts once, however often it starts, as it would start before them
+// by arrival, too. Those that it has overtaken have waited for that all the same: each start counts, with the
+// work that was known when the request came back, and the next one on top. Its own wait counts anew.
 #pragma once
 
 #include <cstddef>
@@ -54,16 +55,18 @@ class WaitingLine {
   friend class Fingerprint;
   struct Waiting {
     std::uint64_t work = 0;
-    std::uint64_t started_in_front = 0,
-                  overtaken_by = 0;  // work, since it waits, of what does not wait again
-    std::uint64_t since = 0;         // starts before it began to wait
+    std::uint64_t started_in_front = 0;  // work, since it waits, of what does not wait again
+    std::uint64_t overtaken_by = 0;      // work, since it waits, of each start
+    std::uint64_t since = 0;             // starts before it began to wait
   };
   struct Started {
-    std::uint64_t work = 0;
-    std::uint64_t number = 0;  // of its last start
+    std::uint64_t work = 0;    // of its last start
+    std::uint64_t number = 0;  // so, too
   };
 
-  void count(Arrival request, const Started& started, std::uint64_t work);
+  void revise(Arrival request, Started& started, std::uint64_t work);
+  void count_in_front(Arrival request, const Started& started, std::uint64_t work);
+  void count_overtaking(Arrival request, const Started& started, std::uint64_t work);
 
   AdmissionOrder order_;
   double most_wait_;

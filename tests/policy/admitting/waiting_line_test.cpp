@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <optional>
 #include <random>
 #include <set>
 #include <utility>
@@ -152,6 +153,27 @@ TEST_CASE("waiting line: one that has run and leaves while it waits again counts
   CHECK(num_passing(line) == 4);
 }
 
+TEST_CASE("waiting line: one that passes again and again has passed each time") {
+  WaitingLine line = line_of(AdmissionOrder::kShortestFirst, 2, {10, 5});
+  std::size_t num_passes = 0;
+  for (; num_passes < 1000 && line.next(any) == 2; ++num_passes) {
+    line.start(2);
+    line.wait(2, 5);  // it was preempted
+  }
+  CHECK(num_passes == 2);
+  CHECK(line.next(any) == 1);
+}
+
+TEST_CASE("waiting line: one that has passed and leaves while it waits again has passed with what it has done") {
+  WaitingLine line = line_of(AdmissionOrder::kShortestFirst, 2, {1, 10, 5, 8, 8, 8});
+  line.start(1);
+  line.start(3);
+  line.wait(3, 1000);
+  line.withdraw(3);
+  line.end(3, 2);
+  CHECK(num_passing(line) == 1);  // 11, of which 2 are gone
+}
+
 // Random traffic over a line, and what it promises, counted from the starts that there were.
 class Traffic {
  public:
@@ -169,11 +191,13 @@ class Traffic {
     std::uint64_t& work = requests_[one].work;
     work = draw(2) == 0 && work < 1'000'000 ? work * factor : std::max<std::uint64_t>(1, work / factor);
     line_.set_work(one, work);
+    if (!requests_[one].waits) revise_start(one);
   }
   void withdraw() {
     const auto one = any_of(waiting_);
     line_.withdraw(one);
     leave(one);
+    revise_start(one);
   }
   // It was withdrawn, or preempted, and is back with its old arrival.
   void come_back() {
@@ -185,6 +209,7 @@ class Traffic {
     const auto one = any_of(gone_);
     requests_[one].work = 1 + draw(requests_[one].work);
     line_.end(one, requests_[one].work);
+    revise_start(one);
     gone_.erase(one);
   }
   void start_next() {
@@ -193,7 +218,8 @@ class Traffic {
     if (!next) return;
     line_.start(*next);
     leave(*next);
-    starts_.push_back(*next);
+    requests_[*next].last_start = starts_.size();
+    starts_.push_back({.request = *next, .work = requests_[*next].work});
     std::uint64_t in_front = 0;  // that waits
     for (const std::uint64_t request : waiting_) {
       if (request > *next) break;
@@ -212,9 +238,18 @@ class Traffic {
     std::uint64_t work = 0;
     std::size_t since = 0;  // starts before it began to wait
     bool waits = false;
+    std::optional<std::size_t> last_start = {};
     std::size_t counted_for = 0;  // the last request that was judged
   };
 
+  struct Start {
+    std::uint64_t request = 0;
+    std::uint64_t work = 0;  // as known when its request came back, or now
+  };
+
+  void revise_start(std::uint64_t one) {
+    if (const auto last = requests_[one].last_start) starts_[*last].work = requests_[one].work;
+  }
   void wait(std::uint64_t one) {
     requests_[one].since = starts_.size();
     requests_[one].waits = true;
@@ -230,9 +265,12 @@ class Traffic {
     std::uint64_t overtaken_by = 0, from_front = 0;
     num_judged_ += 1;
     for (std::size_t i = requests_[one].since; i < starts_.size(); ++i) {
-      Request& started = requests_[starts_[i]];
-      if (started.waits || std::exchange(started.counted_for, num_judged_) == num_judged_) continue;
-      (starts_[i] > one ? overtaken_by : from_front) += started.work;
+      Request& started = requests_[starts_[i].request];
+      if (starts_[i].request > one) {
+        overtaken_by += starts_[i].work;
+      } else if (!started.waits && std::exchange(started.counted_for, num_judged_) != num_judged_) {
+        from_front += started.work;
+      }
     }
     const auto share = static_cast<double>(from_front + in_front);
     worst_ = std::max(worst_, static_cast<double>(overtaken_by) / share);
@@ -246,7 +284,7 @@ class Traffic {
   std::vector<Request> requests_;  // by arrival
   std::set<std::uint64_t> waiting_;
   std::set<std::uint64_t> gone_;  // they run, or were withdrawn
-  std::vector<std::uint64_t> starts_;
+  std::vector<Start> starts_;
   std::size_t num_judged_ = 0;
   double worst_ = 0;
 };
