@@ -96,25 +96,33 @@ void PredictorState::save(ModelIndex model) {
 // Over all models, by the answers that each was judged by.
 void PredictorState::report() const {
   const Metrics& metrics = environment_->metrics;
-  const auto set_mean = [this](const Gauge& gauge, const auto& of) {
+  using Accuracy = const ForecastAccuracy&;
+  const auto set_mean_over = [this](const Gauge& gauge, const auto& num_answers, const auto& of) {
     double sum = 0, num_judged = 0;
     for (const LengthPredictor& predictor : predictors_) {
-      const auto weight = static_cast<double>(predictor.accuracy().size());
+      const auto weight = static_cast<double>(num_answers(predictor.accuracy()));
       sum += weight * of(predictor.accuracy());
       num_judged += weight;
     }
     if (num_judged > 0) gauge.set(sum / num_judged);
   };
-  using Accuracy = const ForecastAccuracy&;
+  const auto set_mean = [&](const Gauge& gauge, const auto& of) {
+    set_mean_over(
+        gauge, [](Accuracy accuracy) { return accuracy.size(); }, of);
+  };
+  const auto set_mean_loss = [&](const Gauge& gauge, const auto& of) {
+    set_mean_over(
+        gauge, [](Accuracy accuracy) { return accuracy.num_compared(); }, of);
+  };
   set_mean(metrics.forecast_coverage, [](Accuracy accuracy) { return accuracy.coverage(); });
   set_mean(metrics.forecast_log_error, [](Accuracy accuracy) { return accuracy.mean_log_error(); });
-  set_mean(metrics.forecast_loss_constant, [](Accuracy accuracy) { return accuracy.constant_loss(); });
+  set_mean_loss(metrics.forecast_loss_constant, [](Accuracy accuracy) { return accuracy.constant_loss(); });
   for (std::size_t tenth = 0; tenth < ForecastAccuracy::kNumTenths; ++tenth)
     set_mean(metrics.forecast_tenths.at(tenth), [&](Accuracy accuracy) { return accuracy.coverage(tenth); });
   for (std::size_t i = 0; i < kNumLengthStages; ++i) {
     const auto stage = static_cast<LengthStage>(i);
     const ForecastStageMetrics& gauges = metrics.forecast_stages.at(i);
-    set_mean(gauges.loss, [&](Accuracy accuracy) { return accuracy.mean_loss(stage); });
+    set_mean_loss(gauges.loss, [&](Accuracy accuracy) { return accuracy.mean_loss(stage); });
     set_mean(gauges.log_error, [&](Accuracy accuracy) { return accuracy.mean_log_error(stage); });
     set_mean(gauges.tau, [&](Accuracy accuracy) { return accuracy.tau(stage); });
   }

@@ -17,10 +17,10 @@ int order_of(LengthGuess a, LengthGuess b) {
   return (a.likely > b.likely ? 1 : 0) - (a.likely < b.likely ? 1 : 0);
 }
 
-std::uint32_t longest_guess(const JudgedAnswer& answer) {
-  std::uint32_t longest = 0;
-  for (const LengthGuess& guess : answer.guesses) longest = std::max(longest, guess.reserved);
-  return longest;
+bool shows_all_losses(double quantile, const JudgedAnswer& answer) {
+  return std::all_of(answer.guesses.begin(), answer.guesses.end(), [&](const LengthGuess& guess) {
+    return pinball_loss(quantile, guess.reserved, answer.length).has_value();
+  });
 }
 
 }  // namespace
@@ -40,8 +40,10 @@ void ForecastAccuracy::add(const JudgedAnswer& answer) {
     const Placed place = placed(answer, num_added_);
     by_reserved_.insert(std::lower_bound(by_reserved_.begin(), by_reserved_.end(), place), place);
   }
-  by_length_.insert(std::upper_bound(by_length_.begin(), by_length_.end(), answer.length, is_shorter),
-                    answer.length);
+  if (shows_all_losses(quantile_, answer)) {
+    const std::uint32_t length = answer.length.num_tokens;
+    compared_.insert(std::upper_bound(compared_.begin(), compared_.end(), length), length);
+  }
   answers_.push_back(answer);
   num_added_ += 1;
   add_up();
@@ -54,7 +56,8 @@ void ForecastAccuracy::drop_oldest() {
   if (oldest.has_fitted)
     by_reserved_.erase(std::lower_bound(by_reserved_.begin(), by_reserved_.end(),
                                         placed(oldest, num_added_ - kMostAnswers)));
-  by_length_.erase(std::lower_bound(by_length_.begin(), by_length_.end(), oldest.length, is_shorter));
+  if (shows_all_losses(quantile_, oldest))
+    compared_.erase(std::lower_bound(compared_.begin(), compared_.end(), oldest.length.num_tokens));
 }
 
 ForecastAccuracy::Placed ForecastAccuracy::placed(const JudgedAnswer& answer, std::uint64_t number) const {
@@ -77,18 +80,16 @@ void ForecastAccuracy::add_up() {
   for (StageSums& sums : sums_) sums.loss = sums.log_error = 0;
   log_error_ = 0;
   looks_ = {};
-  survival_ = LengthSurvival(by_length_);
   for (const JudgedAnswer& answer : answers_) {
-    add_losses(answer);
+    if (shows_all_losses(quantile_, answer)) add_losses(answer);
     if (answer.has_fitted) add_log_errors(answer);
     looks_ += answer.looks;
   }
 }
 
 void ForecastAccuracy::add_losses(const JudgedAnswer& answer) {
-  const std::uint32_t longest = longest_guess(answer);
   for (std::size_t i = 0; i < kNumLengthStages; ++i)
-    sums_[i].loss += survival_.loss(quantile_, answer.guesses[i].reserved, answer.length, longest);
+    sums_[i].loss += pinball_loss(quantile_, answer.guesses[i].reserved, answer.length).value_or(0);
 }
 
 void ForecastAccuracy::add_log_errors(const JudgedAnswer& answer) {
@@ -119,8 +120,8 @@ double ForecastAccuracy::mean_log_error() const {
 }
 
 double ForecastAccuracy::mean_loss(LengthStage stage) const {
-  if (answers_.empty()) return 0;
-  return sums_[static_cast<std::size_t>(stage)].loss / static_cast<double>(answers_.size());
+  if (compared_.empty()) return 0;
+  return sums_[static_cast<std::size_t>(stage)].loss / static_cast<double>(compared_.size());
 }
 
 double ForecastAccuracy::mean_log_error(LengthStage stage) const {
@@ -134,13 +135,15 @@ double ForecastAccuracy::tau(LengthStage stage) const {
   return concordant / static_cast<double>(num_ordered_);
 }
 
+// One that was cut off counts as if it had ended there, as it does for guesses.
 double ForecastAccuracy::constant_loss() const {
-  if (answers_.empty()) return 0;
-  const std::uint32_t constant = survival_.quantile(quantile_);
+  if (compared_.empty()) return 0;
+  const auto place = static_cast<std::size_t>(quantile_ * static_cast<double>(compared_.size()));
+  const std::uint32_t constant = compared_[std::min(place, compared_.size() - 1)];
   double sum = 0;
-  for (const JudgedAnswer& answer : answers_)
-    sum += survival_.loss(quantile_, constant, answer.length, longest_guess(answer));
-  return sum / static_cast<double>(answers_.size());
+  for (const std::uint32_t length : compared_)
+    sum += pinball_loss(quantile_, constant, {.num_tokens = length}).value_or(0);
+  return sum / static_cast<double>(compared_.size());
 }
 
 }  // namespace troupe

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "policy/lengths/length_guess.hpp"
-#include "policy/lengths/length_survival.hpp"
 
 namespace troupe {
 
@@ -52,15 +51,18 @@ class ForecastAccuracy {
   double coverage(std::size_t tenth) const;
   double mean_log_error() const;  // of likely, over the same answers; 0: none yet
 
-  // A stage's guesses count whether they were used or not. Pinball, tokens; 0: no answer yet. One that was
-  // cut off counts as LengthSurvival says, or where clients leave the longest stage won, or the shortest.
+  // A stage's guesses count whether they were used or not. Pinball, tokens; 0: none yet. Over those answers
+  // that show what each stage's guess cost: one that was cut off before it was as long as some stage's guess
+  // shows only what the shorter guesses cost, and would speak for the longer one whatever it is. Where
+  // clients leave, short answers are what is left, and the shortest guess is favoured.
   double mean_loss(LengthStage stage) const;
   double mean_log_error(LengthStage stage) const;
   // Kendall's tau: of pairs of answers of which one is known to be longer, the share that the guesses put in
   // that order less the share that they put in the other; 0: there are none.
   double tau(LengthStage stage) const;
-  // So, too, of the length, of those that were seen, that would have cost least as the guess at each answer.
+  // So, too, of the one guess for all of these answers that would have cost least, known afterwards.
   double constant_loss() const;
+  std::size_t num_compared() const { return compared_.size(); }  // answers in these losses
 
   // Sums over the answers, each looked at while it ran.
   const JudgedLooks& looks() const { return looks_; }
@@ -89,9 +91,8 @@ class ForecastAccuracy {
   double quantile_;
   std::deque<JudgedAnswer> answers_;
   std::uint64_t num_added_ = 0;
-  std::vector<Placed> by_reserved_;    // sorted; answers that showed if they fitted
-  std::vector<SeenLength> by_length_;  // sorted
-  LengthSurvival survival_;            // of them
+  std::vector<Placed> by_reserved_;      // sorted; answers that showed if they fitted
+  std::vector<std::uint32_t> compared_;  // sorted; lengths of those that show each stage's loss
   std::array<StageSums, kNumLengthStages> sums_ = {};
   std::int64_t num_ordered_ = 0;  // pairs of which one is known to be longer
   double log_error_ = 0;

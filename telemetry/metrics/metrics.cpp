@@ -361,12 +361,11 @@ void Metrics::define_forecasts() {
 void Metrics::define_forecast_stages() {
   auto& make = *implementation_;
   const auto loss = [&](const std::string& stage) {
-    return make.gauge(
-        "troupe_length_forecast_loss_tokens",
-        "Mean pinball loss of a stage's guesses over the last 500 answers, as expected of those that "
-        "were cut off; the stage with the least is used. constant: of the best constant, known "
-        "afterwards.",
-        {{"stage", stage}});
+    return make.gauge("troupe_length_forecast_loss_tokens",
+                      "Mean pinball loss of a stage's guesses, over those of the last 500 answers that show "
+                      "each stage's; the stage with the least is used. constant: of the best constant, known "
+                      "afterwards.",
+                      {{"stage", stage}});
   };
   forecast_loss_constant = loss("constant");
   const std::array<std::string, 4> names = {"everyone", "tenant", "beginning", "state"};

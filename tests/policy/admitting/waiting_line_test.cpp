@@ -164,7 +164,7 @@ TEST_CASE("waiting line: one that passes again and again has passed each time") 
   CHECK(line.next(any) == 1);
 }
 
-TEST_CASE("waiting line: one that has passed and leaves while it waits again has passed with what it has done") {
+TEST_CASE("waiting line: one that has passed, waits again and leaves has passed with what it has done") {
   WaitingLine line = line_of(AdmissionOrder::kShortestFirst, 2, {1, 10, 5, 8, 8, 8});
   line.start(1);
   line.start(3);
