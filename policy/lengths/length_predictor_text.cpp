@@ -232,6 +232,7 @@ bool LengthPredictor::take_judged(std::span<const std::string_view> words) {
   judged.reserved = rest[0];
   if (rest[1] > kNotShown) return false;
   if (rest[1] == kNotShown) {
+    if (length->is_whole) return false;
     judged.has_fitted.reset();
   } else {
     judged.has_fitted = rest[1] != 0;

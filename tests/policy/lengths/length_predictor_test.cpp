@@ -321,6 +321,19 @@ std::string altered(const std::string& text, std::size_t number, const std::stri
   return other + "sum " + std::to_string(sum) + "\n";
 }
 
+TEST_CASE("length predictor: an answer that ended by itself has shown if it fitted, or the text is refused") {
+  Traffic traffic;
+  traffic.answer("a", 1, {.num_tokens = 10});
+  const std::string text = traffic.predictor.encode(kModel);
+  const std::size_t judged = text.find("judged ");
+  REQUIRE(judged != std::string::npos);
+  const auto num_before = static_cast<std::size_t>(
+      std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(judged), ' '));
+  const std::size_t has_fitted = num_before + 1 + 2 * kNumLengthStages + 1;  // behind what was reserved
+  CHECK(LengthPredictor::decode(altered(text, has_fitted, "0"), 0.6, kModel));
+  CHECK_FALSE(LengthPredictor::decode(altered(text, has_fitted, "2"), 0.6, kModel));
+}
+
 // 45 answers at once, the first 20 of which are short.
 TEST_CASE("length predictor: right after a start, answers that still run count, not only those that ended") {
   LengthPredictor with, without;
