@@ -497,7 +497,7 @@ void EngineCore::release(SequenceIndex index) {
   if (sequence.phase == Sequence::Phase::kRunning) give_up_device(index);
   leave_queue(sequence);
   learn_length(sequence);
-  flows_.end(sequence.flow, sequence.arrival, sequence.progress.num_known());
+  flows_.end(sequence.flow, sequence.arrival, std::min(sequence.progress.num_known(), sequence.num_given_up));
   flows_.leave(sequence.flow);
   suspects_.forget(sequence.id);
   index_of_.erase(sequence.id);

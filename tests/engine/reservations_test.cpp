@@ -461,15 +461,39 @@ TEST_CASE("reservations: what is set aside for an answer that has begun is its p
   CHECK(runs(world, other) == !is_shrunk);
 }
 
-TEST_CASE("reservations: fewer pass a large one when an answer that was in front of it ends early") {
+// Shortest first, each at most twice its fair share; one passes while the other runs.
+CoreWorld passing_world() {
   CoreOptions options = CoreWorld::small_options();
   options.serving.reservation = ReservationPolicy::kMax;
   options.serving.admission_order = AdmissionOrder::kShortestFirst;
   options.serving.most_wait = 2;
-  options.serving.max_batch_sequences = 2;  // one passes while the other runs
+  options.serving.max_batch_sequences = 2;
   options.serving.max_waiting = 64;
   CoreWorld world(options);
   world.start_worker(0);
+  return world;
+}
+
+TEST_CASE("reservations: fewer pass a large one when the client of one in front of it leaves early") {
+  CoreWorld world = passing_world();
+  world.admit_known(counting(1, 5), 50, 6);  // all pages
+  const auto in_front = world.admit(counting(100, 34), 20);
+  const auto large = world.admit(counting(40, 5), 50);
+  std::vector<SequenceId> small;
+  for (std::int32_t i = 0; i < 20; ++i) small.push_back(world.admit(counting(60 + i, 5), 7));
+  while (!runs(world, in_front)) world.finish_batch(0);
+  world.hand(StopSequence{.sequence = in_front});  // of its prompt of 34 nothing is computed
+  while (!runs(world, large)) world.finish_batch(0);
+  const auto num_passed = std::count_if(small.begin(), small.end(),
+                                        [&](SequenceId id) { return !world.answer(id).started.empty(); });
+  CHECK(num_passed > 0);
+  CHECK(num_passed * (5 + 7) <= 5 + 50);
+  world.finish_all();
+  CHECK(world.answer(large).tokens == counting(100, 50));
+}
+
+TEST_CASE("reservations: fewer pass a large one when an answer that was in front of it ends early") {
+  CoreWorld world = passing_world();
   const auto first = world.admit_known(counting(1, 5), 50, 6);  // all pages
   const auto in_front = world.admit_known(counting(20, 5), 40, 4);
   const auto large = world.admit(counting(40, 5), 50);
