@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 namespace troupe::loadgen {
@@ -38,20 +39,62 @@ std::uint32_t head_of(const RequestRecord& first) {
   return std::min(first.cached_tokens, std::max(first.prompt_tokens, 1U) - 1);
 }
 
-std::uint32_t least_head(const ConversationRecords& conversations) {
-  std::uint32_t least = 0;
+struct FirstTurn {
+  const RequestRecord* record = nullptr;
+  std::uint32_t head = 0;  // tokens at its beginning that others have as well
+};
+
+// In order of time.
+std::vector<FirstTurn> first_turns_of(const ConversationRecords& conversations) {
+  std::vector<FirstTurn> first_turns;
   for (const auto& [number, turns] : conversations) {
-    const std::uint32_t head = head_of(*turns.begin()->second);
-    if (head > 0 && (least == 0 || head < least)) least = head;
+    const RequestRecord* first = turns.begin()->second;
+    first_turns.push_back({.record = first, .head = head_of(*first)});
   }
+  std::stable_sort(first_turns.begin(), first_turns.end(), [](const FirstTurn& a, const FirstTurn& b) {
+    return a.record->intended < b.record->intended;
+  });
+  return first_turns;
+}
+
+std::uint32_t least_head(const std::vector<FirstTurn>& first_turns) {
+  std::uint32_t least = 0;
+  for (const FirstTurn& first : first_turns)
+    if (first.head > 0 && (least == 0 || first.head < least)) least = first.head;
   return least;
 }
 
-std::vector<PrefixBlock> blocks_of(const RequestRecord& first, std::uint32_t shared_by_all) {
-  const std::uint32_t head = head_of(first);
+// The one that computed what the first turn at `found` found: the last one before it that may have.
+void give_to_origin(std::vector<FirstTurn>& first_turns, std::size_t found) {
+  const FirstTurn& finder = first_turns[found];
+  for (std::size_t i = found; i-- > 0;) {
+    FirstTurn& origin = first_turns[i];
+    if (origin.head > 0 || origin.record->request_class != finder.record->request_class ||
+        origin.record->prompt_tokens <= finder.head || origin.record->output_tokens == 0)
+      continue;
+    origin.head = finder.head;
+    return;
+  }
+}
+
+// By conversation. The one that put a text into the cache found nothing there, and has it all the same.
+std::map<std::uint64_t, std::uint32_t> heads_of(std::vector<FirstTurn> first_turns) {
+  std::set<std::pair<std::uint32_t, std::uint32_t>> texts;  // class and length
+  for (std::size_t i = 0; i < first_turns.size(); ++i) {
+    const FirstTurn first = first_turns[i];
+    if (first.head > 0 && texts.emplace(first.record->request_class, first.head).second)
+      give_to_origin(first_turns, i);
+  }
+  std::map<std::uint64_t, std::uint32_t> heads;
+  for (const FirstTurn& first : first_turns) heads[first.record->conversation] = first.head;
+  return heads;
+}
+
+std::vector<PrefixBlock> blocks_of(std::uint32_t request_class, std::uint32_t head,
+                                   std::uint32_t shared_by_all) {
   if (head == 0) return {};
   std::vector<PrefixBlock> blocks = {{.id = 0, .num_tokens = shared_by_all}};
-  const std::uint64_t id = (std::uint64_t{first.request_class} + 1) << 32U | head;
+  const std::uint64_t id = (std::uint64_t{request_class} + 1) << 32U | head;
   if (head > shared_by_all) blocks.push_back({.id = id, .num_tokens = head - shared_by_all});
   return blocks;
 }
@@ -66,7 +109,9 @@ std::vector<PlannedConversation> conversations_of(const RunResult& result) {
   ConversationRecords by_conversation;
   for (const RequestRecord& record : result.records)
     by_conversation[record.conversation].emplace(record.turn, &record);
-  const std::uint32_t shared_by_all = least_head(by_conversation);
+  const std::vector<FirstTurn> first_turns = first_turns_of(by_conversation);
+  const std::uint32_t shared_by_all = least_head(first_turns);
+  const auto heads = heads_of(first_turns);
   std::vector<PlannedConversation> conversations;
   for (const auto& [number, turns] : by_conversation) {
     PlannedConversation conversation;
@@ -78,9 +123,8 @@ std::vector<PlannedConversation> conversations_of(const RunResult& result) {
       conversation.turns.push_back(turn_of(*record, before, max_tokens_of(result, *record)));
       before = record;
     }
-    const RequestRecord& first = *turns.begin()->second;
-    conversation.prefix = blocks_of(first, shared_by_all);
-    conversation.turns.front().prompt_tokens -= head_of(first);
+    conversation.prefix = blocks_of(conversation.request_class, heads.at(number), shared_by_all);
+    conversation.turns.front().prompt_tokens -= heads.at(number);
     conversations.push_back(std::move(conversation));
   }
   std::stable_sort(conversations.begin(), conversations.end(),

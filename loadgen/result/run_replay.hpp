@@ -19,8 +19,11 @@ namespace troupe::loadgen {
 // server found cached: answers come back as text, which may be other tokens.
 // A first turn's cached tokens are those of a template or a system text. The least of them in the run are a
 // head that all conversations share; the rest is shared by those of the same class that found as many cached,
-// as system texts of different lengths are different ones. Equally long texts of one class are one here: the
-// records do not tell them apart, so a cache that has to hold many of them looks emptier than it was.
+// as system texts of different lengths are different ones. The last conversation of the class that began
+// before them with nothing cached has the text, too, if its prompt is longer: one of them put it there.
+// Equally long texts of one class are one here: the records do not tell them apart, so a cache that has to
+// hold many of them looks emptier than it was. One text that was found at varying lengths, as of its pages
+// some were gone, becomes several, each computed once: it looks fuller.
 std::vector<PlannedConversation> conversations_of(const RunResult& result);
 
 // Yields the conversations of a list once.

@@ -122,6 +122,28 @@ TEST_CASE("run replay: first turns that found heads of other lengths or classes 
   CHECK(conversations[0].prefix[1].num_tokens == 2000);
 }
 
+TEST_CASE("run replay: the conversation that put a text into the cache has it as those that found it there") {
+  CostProfile profile = plain_profile();
+  profile.serving.settings.cache_policy = EvictionPolicy::kValue;
+  RunResult run;
+  run.classes.resize(2);
+  for (std::uint64_t i = 0; i < 6; ++i) run.records.push_back(record_of(i, 0, i * 200ms, 60 + i, 3));
+  run.records[1].prompt_tokens = 24;  // too short to have it all
+  run.records[2].request_class = 1;
+  for (const std::size_t i : {3, 4, 5}) run.records[i].cached_tokens = 24;
+  const auto conversations = conversations_of(run);
+  CHECK(conversations[0].turns[0].prompt_tokens == 60 - 24);
+  for (const std::size_t i : {1, 2}) CHECK(conversations[i].prefix.empty());
+  ConversationList source(conversations);
+  const auto records = simulate(profile, source, run.classes, {}).result.records;
+  REQUIRE(records.size() == 6);
+  for (std::size_t i = 0; i < 6; ++i) {
+    CAPTURE(i);
+    CHECK(records[i].prompt_tokens == run.records[i].prompt_tokens);
+    CHECK(records[i].cached_tokens == run.records[i].cached_tokens);
+  }
+}
+
 TEST_CASE("run replay: what was not completed is tried for a token") {
   RunResult run;
   run.records = {record_of(0, 0, 5ms, 8, 0)};
