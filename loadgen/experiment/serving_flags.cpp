@@ -119,9 +119,11 @@ bool has_weights_below_8_bits(const std::string& device) {
   return false;
 }
 
-// Profiles say what "auto" came to since it rounds rows. In one that says "auto" it was exact.
+// Profiles say what "auto" came to since it rounds rows, or soon after; the device has said since then that
+// it does. In one that says "auto" and no more it was exact.
 bool is_older_than_rounding(const CostProfile& profile) {
   return profile.device.starts_with("cpu") && has_weights_below_8_bits(profile.device) &&
+         profile.device.find("activations in") == std::string::npos &&
          std::any_of(profile.flags.begin(), profile.flags.end(), [](const ProfiledFlag& flag) {
            return flag.name == kActivations && flag.value == "auto";
          });

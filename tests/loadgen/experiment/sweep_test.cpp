@@ -305,6 +305,7 @@ TEST_CASE("serving_flags: rows are rounded as the profile's server rounded them,
           "below 8 bits");
   CHECK(refused("cpu, bf16, weights in q8, Q8_0, 2 threads", "auto", true, {}) == "");
   CHECK(refused("cpu, bf16, 2 threads", "auto", true, {}) == "");
+  CHECK(refused(now, "auto", true, {"--activations", "auto"}) == "");  // named the value only later
   CHECK(refused(now, "q8 below 8 bits", true, {}) == "");
   CHECK(refused(now, "q8 below 8 bits", true, {"--activations", "auto"}) == "");
   CHECK(refused(now, "q8 below 8 bits", true, {"--activations", "exact"}) ==
