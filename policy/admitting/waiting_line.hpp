@@ -14,7 +14,7 @@
 // one in front is withdrawn, takes back what is left of the allowance; nothing more overtakes until
 // the share has grown beyond what has. One that comes back, because it was preempted, waits again: what it
 // adds to the shares of those behind it counts once, however often it starts, as it would start before them
-// by arrival, too. Those that it has overtaken have waited for that all the same: each start counts, with the
+// by arrival, too. Each start counts for those that it has overtaken, as they have waited for it: with the
 // work that was known when the request came back, and the next one on top. Its own wait counts anew.
 #pragma once
 
