@@ -91,7 +91,7 @@ void TurnKeeping::restore(std::span<const EngineModel> models) {
       (void)file_.erase(turn.number);  // the first write tries again, and tells
     }
   }
-  memory_->restore(std::move(parts));
+  memory_->restore(std::move(parts), file_.last_number());
   const auto size = memory_->size();
   if (size.num_parts > 0)
     log(LogLevel::kInfo, "turns of an earlier process are remembered",
@@ -105,12 +105,13 @@ void TurnKeeping::write() {
 }
 
 void TurnKeeping::write_lastingly() {
+  is_sync_due_ = true;
   write();
-  if (!file_.sync_erased()) note(false);
 }
 
 void TurnKeeping::forget_old(std::int64_t now) {
   last_look_ = now;
+  (void)file_.remove_old();
   if (keep_.count() > 0) memory_->forget(file_.written_before(now - keep_.count()));
 }
 
@@ -123,7 +124,8 @@ void TurnKeeping::write_changes(std::int64_t now) {
       is_good = file_.erase(change.number) && is_good;
     }
   }
-  note(add_unwritten(now) && is_good);
+  if (is_sync_due_) is_sync_due_ = !file_.sync_erased();
+  note(add_unwritten(now) && is_good && !is_sync_due_);
 }
 
 // By number: each is behind the one that it continues.

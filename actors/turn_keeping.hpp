@@ -46,6 +46,7 @@ class TurnKeeping {
   std::map<std::uint64_t, TurnChange>
       unwritten_;               // parts by number, which the memory has and the disk not yet
   std::int64_t last_look_ = 0;  // for old ones, Unix seconds
+  bool is_sync_due_ = false;    // of zeros, asked for by write_lastingly()
   bool has_failed_ = false;     // the last attempt
 };
 

@@ -238,7 +238,7 @@ std::optional<JournaledAnswer> AnswerJournal::read(const std::string& name, bool
   std::uint64_t end = 0;
   auto answer = answer_in(*bytes, name, end);
   is_damaged = !answer;
-  if (answer && end < *size && cut_off(file.get(), end) != 0) return std::nullopt;
+  if (answer && end < *size && cut_off_damage(file.get(), end) != 0) return std::nullopt;
   return answer;
 }
 

@@ -101,14 +101,17 @@ bool has_zeros(int file, std::uint64_t place, std::uint64_t num_bytes) {
   return true;
 }
 
-// Left where the disk refuses to overwrite it: the next start tries again.
-void remove_overwritten(const StateDirectory& directory, const char* name) {
+// False, and it stays: the disk refuses to overwrite it.
+bool remove_overwritten(const StateDirectory& directory, const char* name) {
   const PlainFile file = open_in(directory, name, 0);
   const bool is_ours = file.is_open() && plain_size(file.get()) && make_private(file.get());
-  if (const int problem = is_ours ? overwrite_behind(file.get(), 0) : 0)
-    return log(LogLevel::kWarning, "a file of turns can't be overwritten, and stays until it can",
-               {{"file", name}, {"reason", std::generic_category().message(problem)}});
+  if (const int problem = is_ours ? overwrite_behind(file.get(), 0) : 0) {
+    log(LogLevel::kWarning, "a file of turns can't be overwritten, and stays until it can",
+        {{"file", name}, {"reason", std::generic_category().message(problem)}});
+    return false;
+  }
   ::unlinkat(directory.descriptor(), name, 0);
+  return true;
 }
 
 // With its head, whose checksum depends on its place.
@@ -127,11 +130,12 @@ int copy_part(int from, std::uint64_t from_place, int to, std::uint64_t to_place
 }  // namespace
 
 void remove_turn_file(const StateDirectory& directory) {
-  for (const char* name : {kTurnFileName, kHalfWritten}) remove_overwritten(directory, name);
+  for (const char* name : {kTurnFileName, kHalfWritten}) (void)remove_overwritten(directory, name);
 }
 
 TurnFile::TurnFile(const StateDirectory& directory) : directory_(directory) {
-  remove_overwritten(directory_, kHalfWritten);  // of a process that was killed
+  has_old_ = true;  // of a process that was killed
+  (void)remove_old();
   open_or_create();
   read();
   (void)overwrite_erased();  // the next try is the first write's
@@ -152,7 +156,7 @@ void TurnFile::open_or_create() {
   if (*size > 0) log(LogLevel::kWarning, "the file of turns is none, and is begun anew");
   std::string begun;
   put(begun, kHeader);
-  int problem = cut_off(file_.get(), 0);
+  int problem = cut_off_damage(file_.get(), 0);
   if (problem == 0) problem = write_all_at(file_.get(), 0, begun);
   if (problem != 0) throw std::system_error(problem, std::generic_category(), kTurnFileName);
 }
@@ -170,6 +174,7 @@ void TurnFile::read() {
     StoredTurn turn{.number = head.number, .before = head.before, .written = head.written};
     if (head.kind == BlockKind::kErased) {
       if (head.checksum != checksum_of(head, end_, {})) break;
+      last_number_ = std::max(last_number_, head.number);
       num_erased_ += sizeof(head) + head.num_bytes;
       // A process was killed between the head and the zeros.
       if (!has_zeros(file_.get(), contents, head.num_bytes))
@@ -180,6 +185,7 @@ void TurnFile::read() {
       if (turn.number <= turn.before || !places_.try_emplace(turn.number).second) break;
       places_[turn.number] = {
           .begin = contents, .num_bytes = head.num_bytes, .before = turn.before, .written = turn.written};
+      last_number_ = std::max(last_number_, turn.number);
       stored_.push_back(std::move(turn));
     }
     end_ = contents + head.num_bytes;
@@ -187,7 +193,7 @@ void TurnFile::read() {
   if (end_ == size) return;
   log(LogLevel::kWarning, "the end of the file of turns is damaged, and is cut off",
       {{"bytes", size - end_}});
-  if (const int problem = cut_off(file_.get(), end_))
+  if (const int problem = cut_off_damage(file_.get(), end_))
     throw std::system_error(problem, std::generic_category(), kTurnFileName);
 }
 
@@ -239,7 +245,13 @@ bool TurnFile::overwrite_erased() {
   return true;
 }
 
+bool TurnFile::remove_old() {
+  if (has_old_) has_old_ = !remove_overwritten(directory_, kHalfWritten);
+  return !has_old_;
+}
+
 bool TurnFile::sync_erased() {
+  if (!remove_old()) return false;
   if (has_unsynced_zeros_ && ::fdatasync(file_.get()) != 0) return false;
   has_unsynced_zeros_ = false;
   return true;
@@ -278,7 +290,7 @@ void TurnFile::copy_without_gaps() {
 
 // Under another name until it is whole.
 bool TurnFile::copy_parts() {
-  remove_overwritten(directory_, kHalfWritten);  // an old file that the disk refused to overwrite
+  if (!remove_old()) return false;
   PlainFile copied = open_in(directory_, kHalfWritten, O_CREAT | O_EXCL);
   if (!copied.is_open()) return false;
   std::string begun;
@@ -293,7 +305,8 @@ bool TurnFile::copy_parts() {
     end += num_bytes;
   }
   if (problem != 0 || !replace_old()) {
-    remove_overwritten(directory_, kHalfWritten);
+    has_old_ = true;
+    (void)remove_old();
     return false;
   }
   file_ = std::move(copied);
@@ -310,11 +323,12 @@ bool TurnFile::copy_parts() {
 bool TurnFile::replace_old() {
   const int directory = directory_.descriptor();
   if (::renameat2(directory, kHalfWritten, directory, kTurnFileName, RENAME_EXCHANGE) == 0) {
-    remove_overwritten(directory_, kHalfWritten);
+    has_old_ = true;
+    (void)remove_old();
     return true;
   }
-  const bool can_exchange = errno != EINVAL && errno != ENOSYS;
-  if (can_exchange || ::renameat(directory, kHalfWritten, directory, kTurnFileName) != 0) return false;
+  const bool is_lost = errno == ENOENT || errno == EIO;
+  if (is_lost || ::renameat(directory, kHalfWritten, directory, kTurnFileName) != 0) return false;
   (void)cut_off(file_.get(), 0);
   return true;
 }

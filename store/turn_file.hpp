@@ -47,9 +47,14 @@ class TurnFile {
   // Overwrites what erase() could not, up to the first part that the disk still refuses (then
   // false): the next call begins behind that.
   [[nodiscard]] bool overwrite_erased();
-  // Zeros that erase() and overwrite_erased() wrote are on the disk when this returns. False: it
-  // failed.
+  // Zeros that erase() and overwrite_erased() wrote are on the disk when this returns, and so is
+  // the end of remove_old(). False: it failed.
   [[nodiscard]] bool sync_erased();
+  // The file from which a copy was made is overwritten and gone. False: the disk refuses that.
+  [[nodiscard]] bool remove_old();
+
+  // The highest number of a part that the file had when it was opened, erased ones included.
+  std::uint64_t last_number() const { return last_number_; }
 
   // Parts written before this time (Unix seconds) that nothing later continues.
   std::vector<std::uint64_t> written_before(std::int64_t time) const;
@@ -79,6 +84,8 @@ class TurnFile {
   std::map<std::uint64_t, Place> to_overwrite_;  // erased parts, with bytes still there
   std::uint64_t next_to_overwrite_ = 0;          // the number at which to try first
   bool has_unsynced_zeros_ = false;
+  bool has_old_ = false;  // or a copy that was not finished: its words may be there
+  std::uint64_t last_number_ = 0;
   std::vector<StoredTurn> stored_;
 };
 

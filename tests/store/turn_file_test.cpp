@@ -277,6 +277,58 @@ TEST_CASE("turn file: the file that was copied without its gaps has no words lef
   CHECK(file.add(turn(3, 1)));
 }
 
+TEST_CASE("turn file: an old file that a disk refused to overwrite is tried again by what asks for a sync") {
+  const TemporaryDirectory root;
+  configure_logging(LogLevel::kOff, LogFormat::kText);
+  const auto old = root.path() / "turns.log.new";
+  const StateDirectory directory(root.path());
+  TurnFile file(directory);
+  CHECK(file.add(turn(1, 0, "Anna")));
+  CHECK(file.add(turn(2, 0, std::string(2'000'000, 'x'))));
+  const auto end = std::filesystem::file_size(root.path() / kTurnFileName);
+  CHECK(file.add(turn(3, 0, "Clara")));
+  {
+    const FailingDisk disk(end);  // the copy has room, the zeros over Clara have none
+    CHECK(file.erase(2));
+    CHECK(test::file_text(old).find("Anna") == std::string::npos);
+    CHECK(test::file_text(old).find("Clara") != std::string::npos);
+    CHECK_FALSE(file.sync_erased());
+  }
+  CHECK(file.sync_erased());
+  CHECK_FALSE(std::filesystem::exists(old));
+  CHECK(file.add(turn(4, 3)));
+}
+
+TEST_CASE("turn file: damage that a disk refuses to overwrite is cut off all the same") {
+  const TemporaryDirectory root;
+  configure_logging(LogLevel::kOff, LogFormat::kText);
+  const StateDirectory directory(root.path());
+  CHECK(TurnFile(directory).add(turn(1, 0, "Anna")));
+  const auto path = root.path() / kTurnFileName;
+  const auto whole = test::file_text(path);
+  root.write(kTurnFileName, whole + "half a block");
+  {
+    const FailingDisk disk(whole.size());
+    CHECK(TurnFile(directory).take_stored() == std::vector<StoredTurn>{turn(1, 0, "Anna")});
+  }
+  CHECK(test::file_text(path) == whole);
+}
+
+TEST_CASE("turn file: the last number is that of an erased part, too") {
+  const TemporaryDirectory root;
+  const StateDirectory directory(root.path());
+  {
+    TurnFile file(directory);
+    CHECK(file.add(turn(1)));
+    const auto end = std::filesystem::file_size(root.path() / kTurnFileName);
+    CHECK(file.add(turn(7)));
+    const FailingDisk disk(end + 64);  // its head is written, its words stay
+    CHECK_FALSE(file.erase(7));
+  }
+  const TurnFile later(directory);
+  CHECK(later.last_number() == 7);
+}
+
 TEST_CASE("turn file: words are overwritten, and that is synced, before they are cut off or removed") {
   const TemporaryDirectory root;
   const StateDirectory directory(root.path());

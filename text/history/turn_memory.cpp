@@ -149,8 +149,9 @@ std::vector<TurnChange> TurnMemory::take_changes() {
   return changes;
 }
 
-void TurnMemory::restore(std::vector<TurnChange> parts) {
+void TurnMemory::restore(std::vector<TurnChange> parts, std::uint64_t last_number) {
   const std::lock_guard lock(mutex_);
+  last_number_ = std::max(last_number_, last_number);
   std::map<std::uint64_t, Part*> known;
   for (const TurnChange& part : parts) {
     last_number_ = std::max(last_number_, part.number);

@@ -97,8 +97,9 @@ class TurnMemory {
   // behind the one that it continues. A part that came and went since is none.
   std::vector<TurnChange> take_changes();
   // Remembers parts of an earlier process, each listed behind the one that it continues. The
-  // memory holds nothing else yet. Parts that it does not take are told as forgotten.
-  void restore(std::vector<TurnChange> parts);
+  // memory holds nothing else yet. Parts that it does not take are told as forgotten. Numbers up to
+  // `last_number` were used.
+  void restore(std::vector<TurnChange> parts, std::uint64_t last_number = 0);
 
  private:
   struct Part {

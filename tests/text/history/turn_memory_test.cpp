@@ -224,6 +224,16 @@ TEST_CASE("turn memory: another process restores what the changes say, and goes 
   CHECK(kept.rbegin()->second.before == 5);
 }
 
+TEST_CASE("turn memory: numbers begin behind those that an earlier process took") {
+  Kept kept;
+  TurnMemory memory({});
+  memory.tell_changes();
+  memory.restore({}, 7);
+  memory.remember("a", nullptr, chat(1, 3));
+  keep(kept, memory);
+  CHECK(kept.begin()->first == 8);
+}
+
 TEST_CASE(
     "turn memory: of restored parts the oldest chat goes first, and what is no part of a chat at once") {
   Kept kept;
