@@ -106,6 +106,7 @@ void TurnKeeping::write() {
 
 void TurnKeeping::write_lastingly() {
   is_sync_due_ = true;
+  (void)file_.remove_old();
   write();
 }
 

@@ -11,7 +11,7 @@
 namespace troupe {
 
 // False: the queue is full, and stays as it is. A request that has run once is never
-// displaced: it has drawn nothing, though other answers to its client's list may have.
+// displaced, so the one that is has drawn nothing; other answers to its client's list may have.
 bool EngineCore::find_place(const AdmissionTicket& ticket) {
   if (waiting_.size() < options_.serving.max_waiting) return true;
   const auto displaced = flows_.choose_displaced(

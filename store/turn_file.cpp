@@ -251,7 +251,6 @@ bool TurnFile::remove_old() {
 }
 
 bool TurnFile::sync_erased() {
-  if (!remove_old()) return false;
   if (has_unsynced_zeros_ && ::fdatasync(file_.get()) != 0) return false;
   has_unsynced_zeros_ = false;
   return true;

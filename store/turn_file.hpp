@@ -47,10 +47,11 @@ class TurnFile {
   // Overwrites what erase() could not, up to the first part that the disk still refuses (then
   // false): the next call begins behind that.
   [[nodiscard]] bool overwrite_erased();
-  // Zeros that erase() and overwrite_erased() wrote are on the disk when this returns, and so is
-  // the end of remove_old(). False: it failed.
+  // Zeros that erase() and overwrite_erased() wrote are on the disk when this returns. False: it
+  // failed.
   [[nodiscard]] bool sync_erased();
-  // The file from which a copy was made is overwritten and gone. False: the disk refuses that.
+  // The file from which a copy was made is overwritten and gone. False: the disk refuses that,
+  // which is logged, and the whole file is tried again by the next call.
   [[nodiscard]] bool remove_old();
 
   // The highest number of a part that the file had when it was opened, erased ones included.
