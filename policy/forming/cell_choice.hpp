@@ -6,7 +6,7 @@
 // enough.
 //
 // Two things that the listing leaves open: a type counts only with the nodes that this
-// worker may run, those pinned elsewhere excluded, so a chosen type always has a batch; and
+// worker may run, those of requests at other workers excluded, so a chosen type always has a batch; and
 // a type that was passed over too often goes first, so that a decoder which always has full
 // batches does not starve its encoder.
 #pragma once
