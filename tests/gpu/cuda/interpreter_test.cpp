@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <ctime>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -367,6 +368,13 @@ TEST_CASE("simt: static and dynamic shared memory add up, and registers bound th
   CHECK(contains(launch(1024, 40), "1024 threads of 65 registers need 73728, there are 65536"));
   CHECK(launch(896, 40) == "no error");
   simt::set_compiled_kernel(kernel, {});
+}
+
+// Each test is a process of its own, so each would read all of its program, 70 MB under a sanitizer.
+TEST_CASE("simt: the first launch looks its kernel up in no time") {
+  const std::clock_t begin = std::clock();
+  CHECK(error_of([&] { run(writes_behind_shared, 1, 1, 40, 10); }) == "no error");
+  CHECK(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC < 0.5);
 }
 
 TEST_CASE("simt: a launch that a GPU refuses is an error") {

@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -22,33 +21,43 @@
 namespace troupe::simt {
 namespace {
 
-std::string text_of_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+// Where a program or library has the names of its functions.
+struct Symbols {
+  std::vector<Elf64_Sym> symbols;
+  std::vector<char> names;
+};
+
+// Empty if the file is shorter.
+template <typename T>
+std::vector<T> read(std::ifstream& file, std::size_t offset, std::size_t count) {
+  std::vector<T> values(count);
+  file.seekg(static_cast<std::streamoff>(offset));
+  file.read(reinterpret_cast<char*>(values.data()), static_cast<std::streamsize>(count * sizeof(T)));
+  if (!file) values.clear();
+  return values;
 }
 
-template <typename T>
-const T* at(const std::string& bytes, std::size_t offset, std::size_t count = 1) {
-  if (offset > bytes.size() || count * sizeof(T) > bytes.size() - offset) return nullptr;
-  return reinterpret_cast<const T*>(bytes.data() + offset);
+// Of a program of 70 MB no more than these, as each test is a process.
+Symbols symbols_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const auto header = read<Elf64_Ehdr>(file, 0, 1);
+  if (header.empty() || std::memcmp(header[0].e_ident, ELFMAG, SELFMAG) != 0) return {};
+  const auto sections = read<Elf64_Shdr>(file, header[0].e_shoff, header[0].e_shnum);
+  for (const Elf64_Shdr& section : sections) {
+    if (section.sh_type != SHT_SYMTAB || section.sh_link >= sections.size()) continue;
+    const Elf64_Shdr& names = sections[section.sh_link];
+    return {.symbols = read<Elf64_Sym>(file, section.sh_offset, section.sh_size / sizeof(Elf64_Sym)),
+            .names = read<char>(file, names.sh_offset, names.sh_size)};
+  }
+  return {};
 }
 
 // Local symbols too, which dladdr() does not know: kernels are in unnamed namespaces. "" if it has none
 // there.
-std::string symbol_in(const std::string& elf, std::uintptr_t offset) {
-  const auto* header = at<Elf64_Ehdr>(elf, 0);
-  if (header == nullptr || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) return "";
-  const auto* sections = at<Elf64_Shdr>(elf, header->e_shoff, header->e_shnum);
-  for (unsigned i = 0; sections != nullptr && i < header->e_shnum; ++i) {
-    if (sections[i].sh_type != SHT_SYMTAB || sections[i].sh_link >= header->e_shnum) continue;
-    const std::size_t count = sections[i].sh_size / sizeof(Elf64_Sym);
-    const auto* symbols = at<Elf64_Sym>(elf, sections[i].sh_offset, count);
-    const std::size_t names = sections[sections[i].sh_link].sh_offset;
-    for (std::size_t s = 0; symbols != nullptr && s < count; ++s) {
-      if (symbols[s].st_value != offset || ELF64_ST_TYPE(symbols[s].st_info) != STT_FUNC) continue;
-      const auto* name = at<char>(elf, names + symbols[s].st_name);
-      return name == nullptr ? "" : name;
-    }
+std::string symbol_in(const Symbols& of, std::uintptr_t offset) {
+  for (const Elf64_Sym& symbol : of.symbols) {
+    if (symbol.st_value != offset || ELF64_ST_TYPE(symbol.st_info) != STT_FUNC) continue;
+    return symbol.st_name < of.names.size() ? &of.names[symbol.st_name] : "";
   }
   return "";
 }
@@ -95,11 +104,11 @@ class Table {
   std::optional<CompiledKernel> look_up(const void* kernel) {
     Dl_info library{};
     if (dladdr(kernel, &library) == 0 || library.dli_fname == nullptr) return std::nullopt;
-    std::string& elf = files_[library.dli_fname];
-    if (elf.empty()) elf = text_of_file(library.dli_fname);
+    const auto [symbols, is_new] = symbols_.try_emplace(library.dli_fname);
+    if (is_new) symbols->second = symbols_of(library.dli_fname);
     const auto offset =
         reinterpret_cast<std::uintptr_t>(kernel) - reinterpret_cast<std::uintptr_t>(library.dli_fbase);
-    const auto found = table_.find(short_name(symbol_in(elf, offset)));
+    const auto found = table_.find(short_name(symbol_in(symbols->second, offset)));
     if (found == table_.end()) return std::nullopt;
     return CompiledKernel{.registers = found->at("registers"),
                           .static_shared_bytes = found->value("shared", std::size_t{0})};
@@ -107,8 +116,8 @@ class Table {
 
   std::mutex mutex_;
   std::map<const void*, std::optional<CompiledKernel>> kernels_;
-  std::map<std::string, std::string> files_;
-  const nlohmann::json table_ = nlohmann::json::parse(text_of_file(TROUPE_MACHINE_CODE)).at("kernels");
+  std::map<std::string, Symbols> symbols_;  // by file
+  const nlohmann::json table_ = nlohmann::json::parse(std::ifstream(TROUPE_MACHINE_CODE)).at("kernels");
 };
 
 }  // namespace
