@@ -27,7 +27,7 @@ BlockRun* running = nullptr;
 
 bool same_place(const std::source_location& left, const std::source_location& right) {
   return left.line() == right.line() && left.column() == right.column() &&
-         std::strcmp(left.file_name(), right.file_name()) == 0;
+         (left.file_name() == right.file_name() || std::strcmp(left.file_name(), right.file_name()) == 0);
 }
 
 std::string hex(std::uint32_t mask) {
@@ -46,9 +46,10 @@ BlockRun& running_block() {
 BlockRun::SharedMemory::SharedMemory(std::size_t size_bytes)
     : size_bytes_(size_bytes),
       memory_(static_cast<std::byte*>(::operator new(size_bytes + kFenceBytes, kSharedAlignment))) {
-  std::memset(memory_, kNeverWritten, size_bytes);
   std::fill_n(memory_ + size_bytes, kFenceBytes, kFence);
 }
+
+void BlockRun::SharedMemory::forget() { std::memset(memory_, kNeverWritten, size_bytes_); }
 
 BlockRun::SharedMemory::~SharedMemory() { ::operator delete(memory_, kSharedAlignment); }
 
@@ -57,11 +58,7 @@ bool BlockRun::SharedMemory::is_intact() const {
   return std::all_of(fence, fence + kFenceBytes, [](std::byte b) { return b == kFence; });
 }
 
-BlockRun::BlockRun(Setup setup)
-    : setup_(std::move(setup)),
-      shared_(setup_.dynamic_shared_bytes),
-      random_(static_cast<unsigned>(setup_.seed * 2654435761U + setup_.block.x * 40503U +
-                                    setup_.block.y * 97U + setup_.block.z + 1)) {
+BlockRun::BlockRun(Setup setup) : setup_(std::move(setup)), shared_(setup_.dynamic_shared_bytes) {
   const Index3 size = setup_.block_size;
   threads_.resize(std::size_t{size.x} * size.y * size.z);
   for (std::size_t i = 0; i < threads_.size(); ++i) {
@@ -70,11 +67,26 @@ BlockRun::BlockRun(Setup setup)
                          static_cast<unsigned>(i / size.x / size.y)};
   }
   warps_.resize((threads_.size() + kWarpLanes - 1) / kWarpLanes);
-  std::iota(warps_.begin(), warps_.end(), 0);
 }
 
-void BlockRun::run(const std::function<void()>& body) {
-  for (auto& thread : threads_) thread.fiber->start(&body);
+void BlockRun::begin(Index3 block, const std::function<void()>& body) {
+  block_ = block;
+  random_.seed(
+      static_cast<unsigned>(setup_.seed * 2654435761U + block.x * 40503U + block.y * 97U + block.z + 1));
+  shared_.forget();
+  for (Thread& thread : threads_) {
+    thread.state = State::kRunnable;
+    thread.copies.clear();
+    thread.num_groups = 0;
+    thread.has_waited = false;
+    thread.fiber->start(&body);
+  }
+  std::iota(warps_.begin(), warps_.end(), 0);
+  lets_next_kernel_start_ = false;
+}
+
+void BlockRun::run(Index3 block, const std::function<void()>& body) {
+  begin(block, body);
   struct Running {
     explicit Running(BlockRun* block) { running = block; }
     ~Running() { running = nullptr; }
@@ -309,8 +321,8 @@ std::size_t BlockRun::lanes_of(std::size_t warp) const {
 }
 
 std::string BlockRun::name_of_block() const {
-  return "block (" + std::to_string(setup_.block.x) + ", " + std::to_string(setup_.block.y) + ", " +
-         std::to_string(setup_.block.z) + ")";
+  return "block (" + std::to_string(block_.x) + ", " + std::to_string(block_.y) + ", " +
+         std::to_string(block_.z) + ")";
 }
 
 // "threads 0-63: __syncthreads at x.cu:3; threads 64-127: ended"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the threads of one block of a kernel on the CPU, as a GPU may: warp by
+// Runs the threads of a kernel's blocks on the CPU, one block at a time, as a GPU may: warp by
 // warp, each until all its lanes wait at the block's barrier or have ended, the
 // lanes of a warp one after another up to the next thing they do together. The
 // order is drawn from a seed: what is right only in some order fails in another.
@@ -41,7 +41,6 @@ class BlockRun {
   // `set_thread` is called each time before a thread goes on.
   struct Setup {
     FiberPool* fibers = nullptr;
-    Index3 block;
     Index3 block_size;
     std::size_t dynamic_shared_bytes = 0;
     std::uint64_t seed = 0;                   // 0: ascending order
@@ -51,8 +50,8 @@ class BlockRun {
   };
   explicit BlockRun(Setup setup);
 
-  // Throws what a thread threw, or KernelError.
-  void run(const std::function<void()>& body);
+  // Runs one block. Throws what a thread threw, or KernelError; then no other block may follow.
+  void run(Index3 block, const std::function<void()>& body);
 
   // What the threads call while they run.
   int wait_at_barrier(BarrierKind kind, bool predicate, std::source_location where);
@@ -102,6 +101,7 @@ class BlockRun {
     SharedMemory(const SharedMemory&) = delete;
     SharedMemory& operator=(const SharedMemory&) = delete;
     std::byte* data() { return memory_; }
+    void forget();
     bool is_intact() const;
 
    private:
@@ -109,6 +109,7 @@ class BlockRun {
     std::byte* memory_;
   };
 
+  void begin(Index3 block, const std::function<void()>& body);
   bool run_next_warp();  // false: no thread can go on
   void run_warp(std::size_t warp);
   void perform_warp_operations(std::size_t warp);
@@ -123,6 +124,7 @@ class BlockRun {
   std::string describe(const Thread& thread) const;
 
   Setup setup_;
+  Index3 block_;
   SharedMemory shared_;
   std::minstd_rand random_;
   std::vector<Thread> threads_;

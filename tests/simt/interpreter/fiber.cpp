@@ -59,14 +59,22 @@ void go_to_state(void*) {}
 
 }  // namespace
 
-Fiber::Fiber(std::byte* stack, std::size_t stack_bytes) : stack_(stack), stack_bytes_(stack_bytes) {}
+Fiber::Fiber(std::byte* stack, std::size_t stack_bytes) : stack_(stack), stack_bytes_(stack_bytes) {
+  forget_frames();
+}
 
 Fiber::~Fiber() { end_state(own_state_); }
 
-void Fiber::start(const std::function<void()>* body) {
+// To the address sanitizer: those that were left where they stopped, and those of who had the memory before.
+// Frames that have ended are forgotten by themselves, and all of a stack would cost more than most blocks.
+void Fiber::forget_frames() {
 #if defined(TROUPE_ASAN)
-  ASAN_UNPOISON_MEMORY_REGION(stack_, stack_bytes_);  // frames that were left behind
+  ASAN_UNPOISON_MEMORY_REGION(stack_, stack_bytes_);
 #endif
+}
+
+void Fiber::start(const std::function<void()>* body) {
+  if (!has_ended_) forget_frames();
   if (!has_ended_ || own_state_ == nullptr) {
     end_state(own_state_);
     own_state_ = new_state();

@@ -38,6 +38,7 @@ class Fiber {
  private:
   static void enter(boost::context::detail::transfer_t from);
   void run_body() noexcept;
+  void forget_frames();
 
   std::byte* stack_;
   std::size_t stack_bytes_;

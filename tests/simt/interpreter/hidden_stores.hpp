@@ -24,6 +24,8 @@ class HiddenStores {
     std::vector<std::byte> before;
     std::vector<std::byte> after;  // while it is hidden
   };
+  void add_changes_of_page(std::byte* memory, std::span<const std::byte> before);
+
   std::vector<Change> changes_;
 };
 

@@ -106,21 +106,20 @@ bool run_grid(const LaunchConfig& config, const std::function<void()>& body, Hid
   bool lets_next_start = false;
   WeakMemory* const weak = weak_memory();
   if (weak != nullptr) weak->begin_kernel();
+  BlockRun run({.fibers = &fibers,
+                .block_size = block,
+                .dynamic_shared_bytes = config.dynamic_shared_bytes,
+                .seed = seed,
+                .overlaps_previous = config.overlaps_previous,
+                .previous_stores = previous_stores,
+                .set_thread = [](Index3 thread) {
+                  threadIdx = {thread.x, thread.y, thread.z};
+                }});
   for (const std::size_t number : numbers) {
     const Index3 index = block_at(number, grid);
     blockIdx = {index.x, index.y, index.z};
-    BlockRun run({.fibers = &fibers,
-                  .block = index,
-                  .block_size = block,
-                  .dynamic_shared_bytes = config.dynamic_shared_bytes,
-                  .seed = seed,
-                  .overlaps_previous = config.overlaps_previous,
-                  .previous_stores = previous_stores,
-                  .set_thread = [](Index3 thread) {
-                    threadIdx = {thread.x, thread.y, thread.z};
-                  }});
     if (weak != nullptr) weak->begin_block();
-    run.run(body);
+    run.run(index, body);
     if (weak != nullptr) weak->end_block();
     lets_next_start = lets_next_start || run.lets_next_kernel_start();
   }

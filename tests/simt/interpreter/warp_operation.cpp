@@ -2,6 +2,7 @@
 #include "tests/simt/interpreter/warp_operation.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <string>
 
 #include "tests/simt/interpreter/kernel_error.hpp"
@@ -90,6 +91,19 @@ std::uint64_t result_of(std::uint32_t mask, const Lanes& lanes, unsigned lane) {
   return 0;
 }
 
+bool is_same_for_all(WarpOperationKind kind) {
+  switch (kind) {
+    case WarpOperationKind::kSync:
+    case WarpOperationKind::kBallot:
+    case WarpOperationKind::kAny:
+    case WarpOperationKind::kAll:
+    case WarpOperationKind::kReduceAdd:
+    case WarpOperationKind::kReduceMin:
+    case WarpOperationKind::kReduceMax: return true;
+    default: return false;
+  }
+}
+
 }  // namespace
 
 const char* name_of(WarpOperationKind kind) {
@@ -112,7 +126,12 @@ const char* name_of(WarpOperationKind kind) {
 
 WarpResults perform(std::uint32_t mask, const Lanes& lanes) {
   WarpResults results{};
-  for (unsigned lane = 0; lane < kWarpLanes; ++lane) {
+  const auto first = static_cast<unsigned>(std::countr_zero(mask));
+  if (first < kWarpLanes && is_same_for_all(lanes[first]->kind)) {
+    results.fill(result_of(mask, lanes, first));
+    return results;
+  }
+  for (unsigned lane = first; lane < kWarpLanes; ++lane) {
     if (is_in(mask, lane)) results[lane] = result_of(mask, lanes, lane);
   }
   return results;
