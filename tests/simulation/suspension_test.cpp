@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tests/actors/world.hpp"
+#include "tests/support/sanitizers.hpp"
 
 namespace troupe {
 namespace {
@@ -121,9 +122,10 @@ sim::ClientPlan crowded_plan(Draw& draw) {
 }
 
 TEST_CASE("suspension: the latest gives way, never twice for nothing, and comes back in its order") {
-  int num_suspended = 0;
+  constexpr std::uint64_t kSeeds = test::fewer_if_sanitized(200);
+  std::uint64_t num_suspended = 0;
   double num_read = 0;  // pages, from the disk
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     CAPTURE(seed);
     Draw draw(seed);
     sim::SimWorld world(crowded(seed, draw));
@@ -143,7 +145,7 @@ TEST_CASE("suspension: the latest gives way, never twice for nothing, and comes 
     num_read += world.metric("troupe_kv_pages_read_total");
   }
   MESSAGE(num_suspended, " suspensions, ", num_read, " pages read from disk");
-  CHECK(num_suspended > 200);
+  CHECK(num_suspended > kSeeds);
   CHECK(num_read > 0);
 }
 

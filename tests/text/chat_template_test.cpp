@@ -9,6 +9,7 @@
 #include <random>
 #include <string>
 
+#include "tests/support/sanitizers.hpp"
 #include "tests/text/jinja/template_input.hpp"
 #include "tests/text/text_data.hpp"
 
@@ -390,7 +391,7 @@ TEST_CASE("chat template: any source and any bytes end in a value or a clear err
                                                   "range(9)",   "namespace(a=1)",
                                                   "a.b"};
   std::mt19937 random(31);
-  for (int round = 0; round < 20000; ++round) {
+  for (std::uint64_t round = 0; round < test::fewer_if_sanitized(20'000); ++round) {
     std::string source;
     for (std::size_t i = random() % 16; i > 0; --i) source += kParts[random() % kParts.size()];
     try {

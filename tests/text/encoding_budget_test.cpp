@@ -7,6 +7,7 @@
 
 #include <optional>
 
+#include "tests/support/sanitizers.hpp"
 #include "tests/text/text_data.hpp"
 #include "tests/text/tokenizer/bert_file.hpp"
 #include "text/chat_template.hpp"
@@ -87,7 +88,7 @@ std::optional<EncodingStop> stop_of(const std::function<void()>& encode) {
 }  // namespace
 
 TEST_CASE("encoding budget: twice the text is twice the work, for any text") {
-  constexpr std::size_t kSize = 1 << 20;
+  constexpr std::size_t kSize = test::fewer_if_sanitized(1 << 20);
   for (const auto& tokenizer : tokenizers()) {
     for (const Row& row : hostile_texts()) {
       CAPTURE(row.name);
@@ -120,7 +121,7 @@ TEST_CASE("encoding budget: an interruption is noticed within a few milliseconds
   for (const auto& tokenizer : tokenizers()) {
     for (const Row& row : hostile_texts()) {
       CAPTURE(row.name);
-      const std::string text = repeated(row.part, 1 << 20);
+      const std::string text = repeated(row.part, test::fewer_if_sanitized(1 << 20));
       std::size_t num_questions = 0;
       EncodingBudget counting(EncodingBudget::kUnlimited, [&] { return ++num_questions == 0; });
       tokenizer->encode_within(counting, text, {});

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/sanitizers.hpp"
+
 namespace troupe {
 namespace {
 
@@ -311,7 +313,7 @@ TEST_CASE("waiting line: nothing is overtaken by more than k - 1 times its fair 
   for (const auto order : {AdmissionOrder::kLongestFirst, AdmissionOrder::kShortestFirst})
     for (const double most_wait : {1.0, 2.0, 4.0})
       for (const std::uint64_t num_changes : {0U, 5U, 40U})
-        for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+        for (std::uint64_t seed = 1; seed <= test::fewer_if_sanitized(5); ++seed) {
           CAPTURE(most_wait);
           CAPTURE(num_changes);
           CAPTURE(seed);
