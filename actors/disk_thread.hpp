@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The disk tier of a real server: one thread that moves pages between the host
+// The disk tier of a real server: one thread that transfers pages between the host
 // tier's memory and a page file. It touches a host page only between the order
 // to transfer it and the word that it is done; the giver of the orders sees to it
 // that nothing else does meanwhile.

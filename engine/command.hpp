@@ -125,7 +125,7 @@ struct IterationReport {
   bool is_lost = false;                            // its worker died
   ModelIndex model = 0;
 
-  // Batches without slices are there for their moves.
+  // Batches without slices are there for their copies.
   bool has_slices() const { return num_sequences > 0; }
 };
 struct PagesNotIntact {  // found on the host by their generations; computed again

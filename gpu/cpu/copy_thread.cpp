@@ -59,9 +59,9 @@ void CopyThread::stop() {
 }
 
 // Batches are numbered from 1 as they begin.
-std::uint64_t CopyThread::last_to_follow(const std::vector<PageCopy>& moves) const {
+std::uint64_t CopyThread::last_to_follow(const std::vector<PageCopy>& copies) const {
   for (std::size_t i = in_flight_.size(); i > 0; --i)
-    if (must_follow(moves, *in_flight_[i - 1], copier_.num_pages())) return num_ended_ + i;
+    if (must_follow(copies, *in_flight_[i - 1], copier_.num_pages())) return num_ended_ + i;
   return 0;
 }
 
@@ -115,14 +115,14 @@ void CopyThread::copy_by_layer(const CopySegment& segment, TimePoint ready, Batc
                                std::vector<std::uint64_t>& failed_loads) {
   std::vector<LayeredCopy> copies;
   copies.reserve(segment.by_layer.size());
-  for (const PageCopy& move : segment.by_layer) copies.emplace_back(copier_, move);
+  for (const PageCopy& copy : segment.by_layer) copies.emplace_back(copier_, copy);
   for (std::size_t layer = 0; layer < copier_.num_layers(); ++layer) {
     TimePoint stored = ready;  // a layer's loads may overwrite what its stores must have read
     TimePoint done = ready;
     for (LayeredCopy& copy : copies) {
       copy.copy_layer(layer);
-      if (copy.move().is_within()) continue;  // takes no link
-      if (copy.move().is_store()) {
+      if (copy.page().is_within()) continue;  // takes no link
+      if (copy.page().is_store()) {
         stored = store_link_.send(copier_.layer_bytes(), ready);
         done = std::max(done, stored);
       } else {
@@ -132,14 +132,14 @@ void CopyThread::copy_by_layer(const CopySegment& segment, TimePoint ready, Batc
     wait_until(done);
     if (layer + 1 == copier_.num_layers())
       for (LayeredCopy& copy : copies)
-        if (!copy.finish()) failed_loads.push_back(copy.move().generation);
+        if (!copy.finish()) failed_loads.push_back(copy.page().generation);
     if (told) told->layers_have_arrived(layer + 1);
   }
 }
 
 void CopyThread::copy_afterwards(const CopySegment& segment, TimePoint ready) {
-  for (const PageCopy& move : segment.afterwards) {
-    LayeredCopy copy(copier_, move);
+  for (const PageCopy& page : segment.afterwards) {
+    LayeredCopy copy(copier_, page);
     for (std::size_t layer = 0; layer < copier_.num_layers(); ++layer) copy.copy_layer(layer);
     wait_until(store_link_.send(copier_.num_layers() * copier_.layer_bytes(), ready));
     copy.finish();

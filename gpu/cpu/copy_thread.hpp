@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thread that moves a device's KV pages, beside the executor that computes:
+// The thread that copies a device's KV pages, beside the executor that computes:
 // a batch's loads go layer by layer, and its program waits for each layer only
 // when it comes to it (Pensieve §3.4.3.3). Loads come before the stores that
 // no batch waits for. The next batch's copies begin while the present one
@@ -33,7 +33,7 @@ class CopyThread {
   CopyThread(const CopyThread&) = delete;
   CopyThread& operator=(const CopyThread&) = delete;
 
-  // Every batch, in order, by one thread. Null if it has no moves.
+  // Every batch, in order, by one thread. Null if it has no copies.
   std::shared_ptr<BatchCopies> begin(std::shared_ptr<const Batch> batch);
 
   // By the executor, in the same order: the batch and its copies have ended and
@@ -49,7 +49,7 @@ class CopyThread {
 
   void work();
   std::shared_ptr<BatchCopies> wait_for_copies();
-  std::uint64_t last_to_follow(const std::vector<PageCopy>& moves) const;
+  std::uint64_t last_to_follow(const std::vector<PageCopy>& copies) const;
   std::vector<std::uint64_t> make(BatchCopies& copies);
   void copy_by_layer(const CopySegment& segment, TimePoint ready, BatchCopies* told,
                      std::vector<std::uint64_t>& failed_loads);

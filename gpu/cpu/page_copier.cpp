@@ -23,20 +23,20 @@ PageCopier::PageCopier(const KvLayout& layout, std::uint32_t num_pages, std::byt
                              " bytes for KV pages of " + std::to_string(page_bytes));
 }
 
-void PageCopier::check(const std::vector<PageCopy>& moves) const {
-  check_copies(moves, num_pages_, host_pages_ ? host_pages_->num_pages() : 0);
+void PageCopier::check(const std::vector<PageCopy>& copies) const {
+  check_copies(copies, num_pages_, host_pages_ ? host_pages_->num_pages() : 0);
 }
 
 std::byte* PageCopier::part(std::size_t layer, PageId page) const {
   return pool_ + kv_block_offset(layout_, layer, page, 0);
 }
 
-LayeredCopy::LayeredCopy(PageCopier& copier, const PageCopy& move)
-    : copier_(&copier), move_(move), checksum_(move.generation) {
-  if (move.is_store()) {
-    stored_ = copier.host_pages_->begin_store(move.host_page);
-  } else if (move.is_load()) {
-    loaded_ = copier.host_pages_->find(move.host_page, move.generation);
+LayeredCopy::LayeredCopy(PageCopier& copier, const PageCopy& copy)
+    : copier_(&copier), page_(copy), checksum_(copy.generation) {
+  if (copy.is_store()) {
+    stored_ = copier.host_pages_->begin_store(copy.host_page);
+  } else if (copy.is_load()) {
+    loaded_ = copier.host_pages_->find(copy.host_page, copy.generation);
   }
 }
 
@@ -45,13 +45,13 @@ LayeredCopy::LayeredCopy(PageCopier& copier, const PageCopy& move)
 void LayeredCopy::copy_layer(std::size_t layer) {
   const std::size_t size = copier_->layer_bytes();
   const std::size_t offset = layer * size;
-  std::byte* const device = copier_->part(layer, move_.device_page);
-  if (move_.is_within()) {
-    if (move_.from_page != move_.device_page)
-      std::memcpy(device, copier_->part(layer, move_.from_page), size);
+  std::byte* const device = copier_->part(layer, page_.device_page);
+  if (page_.is_within()) {
+    if (page_.from_page != page_.device_page)
+      std::memcpy(device, copier_->part(layer, page_.from_page), size);
     return;
   }
-  if (move_.is_store()) {
+  if (page_.is_store()) {
     std::memcpy(stored_.data() + offset, device, size);
   } else if (!loaded_.bytes.empty()) {
     std::memcpy(device, loaded_.bytes.data() + offset, size);
@@ -63,17 +63,17 @@ void LayeredCopy::copy_layer(std::size_t layer) {
 
 // A void page stays on the device: the host page then holds nothing.
 bool LayeredCopy::finish() {
-  if (move_.is_store()) {
-    if (!copier_->void_pages_.is_void(move_.device_page))
-      copier_->host_pages_->finish_store(move_.host_page, move_.generation, checksum_.value());
+  if (page_.is_store()) {
+    if (!copier_->void_pages_.is_void(page_.device_page))
+      copier_->host_pages_->finish_store(page_.host_page, page_.generation, checksum_.value());
     return true;
   }
-  if (move_.is_within()) {
-    copier_->void_pages_.set(move_.device_page, copier_->void_pages_.is_void(move_.from_page));
+  if (page_.is_within()) {
+    copier_->void_pages_.set(page_.device_page, copier_->void_pages_.is_void(page_.from_page));
     return true;
   }
   const bool is_intact = !loaded_.bytes.empty() && checksum_.value() == loaded_.checksum;
-  copier_->void_pages_.set(move_.device_page, !is_intact);
+  copier_->void_pages_.set(page_.device_page, !is_intact);
   return is_intact;
 }
 

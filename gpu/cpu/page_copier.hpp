@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moves KV pages between the device's pool and the host tier, and within the pool,
+// Copies KV pages between the device's pool and the host tier, and within the pool,
 // and remembers which pages of the pool are void.
 #pragma once
 
@@ -31,7 +31,7 @@ class PageCopier {
   std::size_t layer_bytes() const { return kv_page_bytes(layout_); }  // of a page
 
   // Throws std::runtime_error if there are no such pages.
-  void check(const std::vector<PageCopy>& moves) const;
+  void check(const std::vector<PageCopy>& copies) const;
 
   // VoidPages::find_slices, when the batch has run.
   std::vector<bool> find_void_slices(const Batch& batch) { return void_pages_.find_slices(batch); }
@@ -48,7 +48,7 @@ class PageCopier {
   VoidPages void_pages_;
 };
 
-// One move under way, of pages that exist:
+// One copy under way, of pages that exist:
 //
 //   begin (constructor) ──► copy_layer(0) … copy_layer(num_layers - 1) ──► finish
 //
@@ -56,16 +56,16 @@ class PageCopier {
 // a device page.
 class LayeredCopy {
  public:
-  LayeredCopy(PageCopier& copier, const PageCopy& move);
+  LayeredCopy(PageCopier& copier, const PageCopy& copy);
 
-  const PageCopy& move() const { return move_; }
+  const PageCopy& page() const { return page_; }
   void copy_layer(std::size_t layer);
   // False: a load that did not find its contents, or not intact.
   bool finish();
 
  private:
   PageCopier* copier_;
-  PageCopy move_;
+  PageCopy page_;
   std::span<std::byte> stored_;  // of a store: the host page
   HostPages::Unchecked loaded_;  // of a load
   PageChecksum checksum_;

@@ -118,7 +118,7 @@ struct SequenceSlice {
   bool draws() const { return sample && scored_token < 0; }
 };
 
-// Moves, or slices, or both: a batch without slices is there for its moves only.
+// Copies, or slices, or both: a batch without slices is there for its copies only.
 struct Batch {
   std::uint64_t id = 0;
   CellId cell = 0;                    // that all slices are of
@@ -178,7 +178,7 @@ struct BatchResult {
   std::vector<TokenLogprobs> logprobs = {};
   std::vector<float> vectors = {};  // [slices, vector_size] of a kVector cell, else empty
   std::vector<float> states = {};   // [slices that want one, width]; empty: the device has none
-  // Generations that moves from the host did not find there, or not intact.
+  // Generations that copies from the host did not find there, or not intact.
   std::vector<std::uint64_t> failed_loads = {};
   // One a slice: how long it made the sampler wait for its mask; empty: none did.
   std::vector<std::int64_t> mask_wait_nanoseconds = {};

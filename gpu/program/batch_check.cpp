@@ -229,7 +229,7 @@ void check_copies(const std::vector<PageCopy>& copies, std::size_t num_device_pa
     if (copy.device_page < num_device_pages &&
         (is_within ? copy.from_page < num_device_pages : copy.host_page < num_host_pages))
       continue;
-    refuse("a move between device page " + std::to_string(copy.device_page) + " and " +
+    refuse("a copy between device page " + std::to_string(copy.device_page) + " and " +
            (is_within ? "device page " + std::to_string(copy.from_page)
                       : "host page " + std::to_string(copy.host_page)) +
            ": there are none such");

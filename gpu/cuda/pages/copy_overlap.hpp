@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which moves of KV pages a GPU may make side by side on its two streams, loads on
+// Which copies of KV pages a GPU may make side by side on its two streams, loads on
 // one and stores on the other. Plain functions, as gpu/pages/copy_plan.hpp.
 #pragma once
 
@@ -13,10 +13,10 @@ namespace troupe::cuda {
 // True if some device page or some host page is in both.
 bool share_page(const std::vector<PageCopy>& left, const std::vector<PageCopy>& right);
 
-bool stores_into(const std::vector<PageCopy>& moves, std::uint32_t host_page);
+bool stores_into(const std::vector<PageCopy>& copies, std::uint32_t host_page);
 
 // Cuts a list so that in each part all stores may be made before all loads. Copies
 // within the device are in parts of their own.
-std::vector<std::vector<PageCopy>> stores_first(const std::vector<PageCopy>& moves);
+std::vector<std::vector<PageCopy>> stores_first(const std::vector<PageCopy>& copies);
 
 }  // namespace troupe::cuda

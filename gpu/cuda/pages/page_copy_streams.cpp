@@ -25,13 +25,13 @@ constexpr const char* kAbandoned = "the device was stopped";
 }  // namespace
 
 struct PageCopyStreams::Load {
-  PageCopy move;
+  PageCopy copy;
   HostPages::Unchecked found;
   bool is_being_stored = false;  // by a batch that is not finished, or by this one
   bool is_intact = false;        // its checksum is right
 };
 
-struct PageCopyStreams::Moving {
+struct PageCopyStreams::Copying {
   std::shared_ptr<const Batch> batch;
   std::uint64_t number = 0;  // 1, 2, 3 …
   PinnedMemory ids;          // of pages, for the kernels
@@ -74,121 +74,121 @@ void PageCopyStreams::abandon() {
 
 void PageCopyStreams::begin(std::shared_ptr<const Batch> batch, const Stream& compute) {
   check(batch->copies);
-  auto moving = std::make_shared<Moving>();
-  moving->batch = std::move(batch);
-  const auto& moves = moving->batch->copies;
-  std::deque<std::shared_ptr<Moving>> earlier;
+  auto copying = std::make_shared<Copying>();
+  copying->batch = std::move(batch);
+  const auto& copies = copying->batch->copies;
+  std::deque<std::shared_ptr<Copying>> earlier;
   {
     const std::lock_guard lock(mutex_);
     earlier = in_flight_;
-    moving->number = num_finished_ + in_flight_.size() + 1;
+    copying->number = num_finished_ + in_flight_.size() + 1;
   }
   for (const auto& other : earlier) {
-    if (!must_follow(other->batch->copies, *moving->batch, settings_.num_pages)) continue;
+    if (!must_follow(other->batch->copies, *copying->batch, settings_.num_pages)) continue;
     compute.wait_for(other->loaded);
     compute.wait_for(other->stored);
   }
-  if (!moves.empty()) {
-    wait_until_unused(*moving);
-    wait_for_earlier(*moving);
-    look_up_loads(*moving);
-    moving->ids = take_ids(2 * moves.size() * sizeof(std::uint32_t));
-    const auto segments = plan_copies(*moving->batch, settings_.num_pages);
-    for (const CopySegment& segment : segments) queue_segment(*moving, segment);
-    moving->loaded.record(load_stream_);
-    moving->stored.record(store_stream_);
+  if (!copies.empty()) {
+    wait_until_unused(*copying);
+    wait_for_earlier(*copying);
+    look_up_loads(*copying);
+    copying->ids = take_ids(2 * copies.size() * sizeof(std::uint32_t));
+    const auto segments = plan_copies(*copying->batch, settings_.num_pages);
+    for (const CopySegment& segment : segments) queue_segment(*copying, segment);
+    copying->loaded.record(load_stream_);
+    copying->stored.record(store_stream_);
   }
-  current_ = moving;
+  current_ = copying;
   const std::lock_guard lock(mutex_);
-  in_flight_.push_back(moving);
-  if (moves.empty()) {
-    moving->is_checked = true;
+  in_flight_.push_back(copying);
+  if (copies.empty()) {
+    copying->is_checked = true;
     return;
   }
-  to_check_.push_back(std::move(moving));
+  to_check_.push_back(std::move(copying));
   changed_.notify_all();
 }
 
-void PageCopyStreams::check(const std::vector<PageCopy>& moves) const {
-  check_copies(moves, settings_.num_pages, host_pages_ ? host_pages_->num_pages() : 0);
+void PageCopyStreams::check(const std::vector<PageCopy>& copies) const {
+  check_copies(copies, settings_.num_pages, host_pages_ ? host_pages_->num_pages() : 0);
 }
 
 // A host page that is stored into was not finished before: its checksum, or who
 // has it, would be lost.
-void PageCopyStreams::wait_until_unused(const Moving& moving) {
+void PageCopyStreams::wait_until_unused(const Copying& copying) {
   std::unique_lock lock(mutex_);
   std::uint64_t awaited = 0;
   for (const auto& other : in_flight_)
     for (const PageCopy& used : other->batch->copies)
-      if (!used.is_within() && stores_into(moving.batch->copies, used.host_page)) awaited = other->number;
+      if (!used.is_within() && stores_into(copying.batch->copies, used.host_page)) awaited = other->number;
   changed_.wait(lock, [&] { return stop_ || num_finished_ >= awaited; });
   if (stop_) throw std::runtime_error(kAbandoned);
 }
 
 // On the device.
-void PageCopyStreams::wait_for_earlier(const Moving& moving) {
-  std::deque<std::shared_ptr<Moving>> earlier;
+void PageCopyStreams::wait_for_earlier(const Copying& copying) {
+  std::deque<std::shared_ptr<Copying>> earlier;
   {
     const std::lock_guard lock(mutex_);
     earlier = in_flight_;
   }
-  const auto& moves = moving.batch->copies;
+  const auto& copies = copying.batch->copies;
   for (const auto& other : earlier) {
-    if (must_follow(moves, *other->batch, settings_.num_pages)) {
+    if (must_follow(copies, *other->batch, settings_.num_pages)) {
       load_stream_.wait_for(other->computed);
       store_stream_.wait_for(other->computed);
     }
-    if (share_page(moves, other->batch->copies)) {
+    if (share_page(copies, other->batch->copies)) {
       load_stream_.wait_for(other->stored);
       store_stream_.wait_for(other->loaded);
     }
   }
 }
 
-// In the order of the moves: a page that is stored holds nothing until then.
-void PageCopyStreams::look_up_loads(Moving& moving) {
+// In the order of the copies: a page that is stored holds nothing until then.
+void PageCopyStreams::look_up_loads(Copying& copying) {
   const auto is_being_stored = [&](const PageCopy& load) {
-    const auto is_it = [&](const PageCopy& move) {
-      return move.is_store() && move.host_page == load.host_page && move.generation == load.generation;
+    const auto is_it = [&](const PageCopy& copy) {
+      return copy.is_store() && copy.host_page == load.host_page && copy.generation == load.generation;
     };
-    const auto has_it = [&](const std::vector<PageCopy>& moves) {
-      return std::any_of(moves.begin(), moves.end(), is_it);
+    const auto has_it = [&](const std::vector<PageCopy>& copies) {
+      return std::any_of(copies.begin(), copies.end(), is_it);
     };
     const std::lock_guard lock(mutex_);
-    return has_it(moving.batch->copies) ||
+    return has_it(copying.batch->copies) ||
            std::any_of(in_flight_.begin(), in_flight_.end(),
                        [&](const auto& other) { return has_it(other->batch->copies); });
   };
   std::unordered_set<std::uint32_t> loaded;
-  for (const PageCopy& move : moving.batch->copies) {
-    if (move.is_within()) continue;
-    if (move.is_load()) {
-      Load load{.move = move, .found = host_pages_->find(move.host_page, move.generation)};
-      if (load.found.bytes.empty()) load.is_being_stored = is_being_stored(move);
-      moving.loads.push_back(load);
-      loaded.insert(move.host_page);
+  for (const PageCopy& copy : copying.batch->copies) {
+    if (copy.is_within()) continue;
+    if (copy.is_load()) {
+      Load load{.copy = copy, .found = host_pages_->find(copy.host_page, copy.generation)};
+      if (load.found.bytes.empty()) load.is_being_stored = is_being_stored(copy);
+      copying.loads.push_back(load);
+      loaded.insert(copy.host_page);
       continue;
     }
-    if (loaded.contains(move.host_page))  // before it is written over
-      for (Load& load : moving.loads) check_load(load);
-    host_pages_->begin_store(move.host_page);
+    if (loaded.contains(copy.host_page))  // before it is written over
+      for (Load& load : copying.loads) check_load(load);
+    host_pages_->begin_store(copy.host_page);
   }
 }
 
 // Each part of a segment begins when what was queued before is complete; nobody
 // waits for what comes afterwards, which waits only for loads of the same pages.
-void PageCopyStreams::queue_segment(Moving& moving, const CopySegment& segment) {
+void PageCopyStreams::queue_segment(Copying& copying, const CopySegment& segment) {
   const auto num_layers = static_cast<std::uint32_t>(settings_.layout.num_layers);
   for (const auto& part : stores_first(segment.by_layer)) {
     if (part.front().is_within()) {
       join_streams();
-      queue_within(moving, part);
+      queue_within(copying, part);
       continue;
     }
-    const CopyList stores = list_copies(moving, part, true);
-    const CopyList loads = list_copies(moving, part, false);
+    const CopyList stores = list_copies(copying, part, true);
+    const CopyList loads = list_copies(copying, part, false);
     join_streams();
-    moving.layers.clear();
+    copying.layers.clear();
     for (std::uint32_t layer = 0; layer < num_layers; ++layer) {
       queue_copy(stores, layer, 1, store_stream_);
       if (stores.num_pages > 0) {
@@ -197,16 +197,16 @@ void PageCopyStreams::queue_segment(Moving& moving, const CopySegment& segment) 
         load_stream_.wait_for(stored);
       }
       queue_copy(loads, layer, 1, load_stream_);
-      moving.layers.emplace_back();
-      moving.layers.back().record(load_stream_);
+      copying.layers.emplace_back();
+      copying.layers.back().record(load_stream_);
     }
   }
   if (segment.by_layer.empty() || share_page(segment.by_layer, segment.afterwards)) join_streams();
-  queue_copy(list_copies(moving, segment.afterwards, true), 0, num_layers, store_stream_);
+  queue_copy(list_copies(copying, segment.afterwards, true), 0, num_layers, store_stream_);
 }
 
 // Layer by layer: a pool of many gigabytes is wider than a pitched copy may be.
-void PageCopyStreams::queue_within(Moving& moving, const std::vector<PageCopy>& copies) {
+void PageCopyStreams::queue_within(Copying& copying, const std::vector<PageCopy>& copies) {
   const KvLayout& layout = settings_.layout;
   const std::size_t part_bytes = kv_page_bytes(layout);
   for (const PageCopy& copy : copies) {
@@ -216,10 +216,10 @@ void PageCopyStreams::queue_within(Moving& moving, const std::vector<PageCopy>& 
                                  settings_.pool + kv_block_offset(layout, layer, copy.from_page, 0),
                                  part_bytes, cudaMemcpyDeviceToDevice, load_stream_.handle()));
   }
-  moving.layers.clear();
+  copying.layers.clear();
   for (std::size_t layer = 0; layer < layout.num_layers; ++layer) {
-    moving.layers.emplace_back();
-    moving.layers.back().record(load_stream_);
+    copying.layers.emplace_back();
+    copying.layers.back().record(load_stream_);
   }
 }
 
@@ -232,19 +232,19 @@ void PageCopyStreams::join_streams() {
   store_stream_.wait_for(loaded);
 }
 
-// Of the moves, those in one direction. Their pages' numbers lie in pinned memory of
+// Of the copies, those in one direction. Their pages' numbers lie in pinned memory of
 // their own, which kernels read as long as the batch is in flight.
-PageCopyStreams::CopyList PageCopyStreams::list_copies(Moving& moving, const std::vector<PageCopy>& moves,
+PageCopyStreams::CopyList PageCopyStreams::list_copies(Copying& copying, const std::vector<PageCopy>& copies,
                                                        bool to_host) {
-  auto* const ids = reinterpret_cast<std::uint32_t*>(moving.ids.get()) + moving.num_ids;
+  auto* const ids = reinterpret_cast<std::uint32_t*>(copying.ids.get()) + copying.num_ids;
   CopyList list{.pool_pages = ids, .to_host = to_host};
-  for (const PageCopy& move : moves)
-    if (move.is_store() == to_host) ids[list.num_pages++] = move.device_page;
+  for (const PageCopy& copy : copies)
+    if (copy.is_store() == to_host) ids[list.num_pages++] = copy.device_page;
   list.host_pages = ids + list.num_pages;
   std::size_t end = list.num_pages;
-  for (const PageCopy& move : moves)
-    if (move.is_store() == to_host) ids[end++] = move.host_page;
-  moving.num_ids += end;
+  for (const PageCopy& copy : copies)
+    if (copy.is_store() == to_host) ids[end++] = copy.host_page;
+  copying.num_ids += end;
   return list;
 }
 
@@ -291,41 +291,41 @@ PinnedMemory PageCopyStreams::take_ids(std::size_t size_bytes) {
 }
 
 PageCopyStreams::Outcome PageCopyStreams::finish() {
-  std::shared_ptr<Moving> moving;
+  std::shared_ptr<Copying> copying;
   {
     std::unique_lock lock(mutex_);
-    moving = in_flight_.front();
-    changed_.wait(lock, [&] { return stop_ || moving->is_checked; });
-    if (!moving->is_checked) throw std::runtime_error(kAbandoned);
+    copying = in_flight_.front();
+    changed_.wait(lock, [&] { return stop_ || copying->is_checked; });
+    if (!copying->is_checked) throw std::runtime_error(kAbandoned);
   }
-  if (moving->failure) std::rethrow_exception(moving->failure);
+  if (copying->failure) std::rethrow_exception(copying->failure);
   Outcome outcome;
-  auto load = moving->loads.begin();
-  auto checksum = moving->checksums.begin();
-  for (const PageCopy& move : moving->batch->copies) {
-    if (move.is_store()) {
+  auto load = copying->loads.begin();
+  auto checksum = copying->checksums.begin();
+  for (const PageCopy& copy : copying->batch->copies) {
+    if (copy.is_store()) {
       // A void page stays on the device: the host page then holds nothing.
-      if (!void_pages_.is_void(move.device_page))
-        host_pages_->finish_store(move.host_page, move.generation, *checksum);
+      if (!void_pages_.is_void(copy.device_page))
+        host_pages_->finish_store(copy.host_page, copy.generation, *checksum);
       ++checksum;
       continue;
     }
-    if (move.is_within()) {
-      void_pages_.set(move.device_page, void_pages_.is_void(move.from_page));
+    if (copy.is_within()) {
+      void_pages_.set(copy.device_page, void_pages_.is_void(copy.from_page));
       continue;
     }
     const bool is_intact = load->is_being_stored
-                               ? !host_pages_->find(move.host_page, move.generation).bytes.empty()
+                               ? !host_pages_->find(copy.host_page, copy.generation).bytes.empty()
                                : load->is_intact;
-    void_pages_.set(move.device_page, !is_intact);
-    if (!is_intact) outcome.failed_loads.push_back(move.generation);
+    void_pages_.set(copy.device_page, !is_intact);
+    if (!is_intact) outcome.failed_loads.push_back(copy.generation);
     ++load;
   }
-  outcome.void_slices = void_pages_.find_slices(*moving->batch);
+  outcome.void_slices = void_pages_.find_slices(*copying->batch);
   {
     const std::lock_guard lock(mutex_);
     in_flight_.pop_front();
-    if (moving->ids.size_bytes() > 0) free_ids_.push_back(std::move(moving->ids));
+    if (copying->ids.size_bytes() > 0) free_ids_.push_back(std::move(copying->ids));
     ++num_finished_;
   }
   changed_.notify_all();
@@ -336,50 +336,50 @@ PageCopyStreams::Outcome PageCopyStreams::finish() {
 void PageCopyStreams::work() {
   (void)cudaSetDevice(settings_.ordinal);
   while (true) {
-    std::shared_ptr<Moving> moving;
+    std::shared_ptr<Copying> copying;
     {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [this] { return stop_ || !to_check_.empty(); });
       if (stop_) return;
-      moving = std::move(to_check_.front());
+      copying = std::move(to_check_.front());
       to_check_.pop_front();
     }
     try {
-      check_loads(*moving);
-      moving->loaded.synchronize();
-      moving->stored.synchronize();
-      check_stores(*moving);
+      check_loads(*copying);
+      copying->loaded.synchronize();
+      copying->stored.synchronize();
+      check_stores(*copying);
     } catch (...) {
-      moving->failure = std::current_exception();
+      copying->failure = std::current_exception();
     }
     {
       const std::lock_guard lock(mutex_);
-      moving->is_checked = true;
+      copying->is_checked = true;
     }
     changed_.notify_all();
   }
 }
 
-void PageCopyStreams::check_loads(Moving& moving) {
-  threads_.run(moving.loads.size(), [&](std::size_t i) { check_load(moving.loads[i]); });
+void PageCopyStreams::check_loads(Copying& copying) {
+  threads_.run(copying.loads.size(), [&](std::size_t i) { check_load(copying.loads[i]); });
 }
 
 // Looks once.
 void PageCopyStreams::check_load(Load& load) {
   const auto found = std::exchange(load.found, {});
   if (found.bytes.empty()) return;
-  load.is_intact = page_checksum(found.bytes, load.move.generation) == found.checksum;
+  load.is_intact = page_checksum(found.bytes, load.copy.generation) == found.checksum;
 }
 
-void PageCopyStreams::check_stores(Moving& moving) {
+void PageCopyStreams::check_stores(Copying& copying) {
   std::vector<PageCopy> stores;
-  for (const PageCopy& move : moving.batch->copies)
-    if (move.is_store()) stores.push_back(move);
-  moving.checksums.resize(stores.size());
+  for (const PageCopy& copy : copying.batch->copies)
+    if (copy.is_store()) stores.push_back(copy);
+  copying.checksums.resize(stores.size());
   threads_.run(stores.size(), [&](std::size_t i) {
     const std::size_t size = host_pages_->page_bytes();
     const auto page = host_pages_->memory().subspan(stores[i].host_page * size, size);
-    moving.checksums[i] = page_checksum(page, stores[i].generation);
+    copying.checksums[i] = page_checksum(page, stores[i].generation);
   });
 }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The moves of a GPU's KV pages between its pool and the host tier, on streams of
+// The copies of a GPU's KV pages between its pool and the host tier, on streams of
 // their own beside the one that computes (Pensieve §3.4.3; decision 0008 has the
 // rules, which are the same on every device). Kernels read and write the host's
 // pages themselves, a layer of all pages at a time, so a batch's program waits
 // for each layer only when it comes to it. All order on the device is kept by
-// events; the host waits only before a host page is written over whose last move
+// events; the host waits only before a host page is written over whose last copy
 // has not been finished.
 //
-//   begin ──► moves queued, the checker looks at checksums ──► before_layer … ──► end
+//   begin ──► copies queued, the checker looks at checksums ──► before_layer … ──► end
 //   finish ◄── by the thread that sees batches end, in the same order
 //
 // A host page's checksum is reckoned on the CPU, of what is to be loaded while
@@ -44,7 +44,7 @@ struct PageCopySettings {
 // begin, before_layer and end are the submitting thread's; finish another's.
 class PageCopyStreams {
  public:
-  // host_pages may be null: batches have only moves within the pool then. Throws CudaError;
+  // host_pages may be null: batches have only copies within the pool then. Throws CudaError;
   // std::runtime_error if its pages have another size than the pool's.
   PageCopyStreams(const PageCopySettings& settings, std::shared_ptr<HostPages> host_pages);
   ~PageCopyStreams();
@@ -52,7 +52,7 @@ class PageCopyStreams {
   PageCopyStreams& operator=(const PageCopyStreams&) = delete;
 
   // Each batch, in order; what is queued on `compute` from now on comes after the
-  // moves of earlier batches that it must come after. Throws std::runtime_error
+  // copies of earlier batches that it must come after. Throws std::runtime_error
   // for pages that there are not: the batch is then neither ended nor finished.
   void begin(std::shared_ptr<const Batch> batch, const Stream& compute);
   // Work queued on `compute` from now on finds the layer's KV of the batch's
@@ -65,7 +65,7 @@ class PageCopyStreams {
     std::vector<std::uint64_t> failed_loads;  // generations
     std::vector<bool> void_slices;            // empty: none
   };
-  // The oldest batch has been computed: waits for its moves. Throws CudaError.
+  // The oldest batch has been computed: waits for its copies. Throws CudaError.
   Outcome finish();
 
   // Nothing waits any more; to be called when the device has failed.
@@ -80,36 +80,36 @@ class PageCopyStreams {
     bool to_host = false;
   };
   struct Load;
-  struct Moving;  // a batch on its way
+  struct Copying;  // a batch on its way
 
-  void queue_segment(Moving& moving, const CopySegment& segment);
-  void queue_within(Moving& moving, const std::vector<PageCopy>& copies);
+  void queue_segment(Copying& copying, const CopySegment& segment);
+  void queue_within(Copying& copying, const std::vector<PageCopy>& copies);
   void join_streams();
-  CopyList list_copies(Moving& moving, const std::vector<PageCopy>& moves, bool to_host);
+  CopyList list_copies(Copying& copying, const std::vector<PageCopy>& copies, bool to_host);
   void queue_copy(const CopyList& list, std::uint32_t first_layer, std::uint32_t num_layers,
                   const Stream& stream);
-  void wait_for_earlier(const Moving& moving);
-  void wait_until_unused(const Moving& moving);
-  void check(const std::vector<PageCopy>& moves) const;
-  void look_up_loads(Moving& moving);
+  void wait_for_earlier(const Copying& copying);
+  void wait_until_unused(const Copying& copying);
+  void check(const std::vector<PageCopy>& copies) const;
+  void look_up_loads(Copying& copying);
   PinnedMemory take_ids(std::size_t size_bytes);
   void work();
-  void check_loads(Moving& moving);
+  void check_loads(Copying& copying);
   static void check_load(Load& load);
-  void check_stores(Moving& moving);
+  void check_stores(Copying& copying);
 
   PageCopySettings settings_;
   std::shared_ptr<HostPages> host_pages_;
   RegisteredMemory host_memory_;
   Stream load_stream_, store_stream_;
-  VoidPages void_pages_;             // finishing thread
-  ThreadPool threads_;               // the checker's
-  std::shared_ptr<Moving> current_;  // submitting thread: begun last
+  VoidPages void_pages_;              // finishing thread
+  ThreadPool threads_;                // the checker's
+  std::shared_ptr<Copying> current_;  // submitting thread: begun last
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
-  std::deque<std::shared_ptr<Moving>> in_flight_;  // begun, not finished
-  std::deque<std::shared_ptr<Moving>> to_check_;
+  std::deque<std::shared_ptr<Copying>> in_flight_;  // begun, not finished
+  std::deque<std::shared_ptr<Copying>> to_check_;
   std::vector<PinnedMemory> free_ids_;
   std::uint64_t num_finished_ = 0;
   bool stop_ = false;
