@@ -113,7 +113,10 @@ void check_family(const std::filesystem::path& model, const Expectation& expecta
     check_tokens(alone.tokens.at(i), expectation.greedy[i], expectation.logits[i]);
     CHECK(first_difference(alone.logits.at(i), expectation.logits[i]) < 1e-2);
   }
-  const Answers rounded = answers_of(model, expectation.requests, DataType::kBF16, {}, true);
+  // Tokens part from transformers' soon: a few steps, and the first logits.
+  std::vector<DirectRequest> begun = expectation.requests;
+  for (DirectRequest& request : begun) request.num_new = std::min(request.num_new, 4U);
+  const Answers rounded = answers_of(model, begun, DataType::kBF16, {}, true);
   CHECK(first_difference(rounded.logits.at(1), expectation.logits[1]) < 0.04);
 }
 
