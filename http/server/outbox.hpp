@@ -4,6 +4,7 @@
 // rung only if it has not been since the thread last found nothing.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -30,7 +31,10 @@ class Outbox {
   // The io thread: replaces `entries` by what has come in. If that is nothing,
   // returns false and arms the bell: the thread may sleep.
   bool take(std::vector<Entry>& entries);
-  // From now on what is put is dropped and the bell stays silent.
+  // The io thread, once it has handled what it took. True if nothing has come in since: the bell is
+  // armed, and the thread may sleep.
+  bool arm();
+  // From now on what is put is dropped and the bell stays silent. Waits for one that is being rung.
   void close();
 
  private:
@@ -38,6 +42,8 @@ class Outbox {
   std::vector<Entry> entries_;
   bool is_rung_ = false;
   bool is_closed_ = false;
+  // Bells being rung, by threads that have let go of the lock: the thread that is woken needs it next.
+  std::atomic<int> num_ringing_ = 0;
   const std::function<void()> ring_;
 };
 

@@ -115,8 +115,9 @@ void Shard::on_bell() {
   // Written after all have been handled: what one connection got leaves at once.
   for (std::size_t i = 0; i < dirty_.size(); ++i) dirty_[i]->flush();
   dirty_.clear();
-  // Look again before sleeping; until nothing is found the bell stays silent.
-  boost::asio::post(io_, [this] { on_bell(); });
+  // What has come meanwhile has its turn behind other work of the thread; mostly nothing has, and a turn
+  // for nothing would cost a call of the system for each token.
+  if (!outbox_->arm()) boost::asio::post(io_, [this] { on_bell(); });
 }
 
 void Shard::tick() {

@@ -8,9 +8,14 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <memory>
+#include <thread>
+
 #include "http/server/client_stream.hpp"
 #include "http/server/connection_counter.hpp"
 #include "http/server/socket_options.hpp"
+#include "tests/support/eventually.hpp"
 
 using namespace troupe;
 
@@ -42,6 +47,41 @@ TEST_CASE("outbox: the bell rings once, however much is put, until nothing is fo
   CHECK(!outbox.take(entries));
   outbox.put({nullptr, delta("z")});
   CHECK(num_rings == 2);
+}
+
+TEST_CASE("outbox: a thread that handled all may sleep, and is woken by what comes next") {
+  int num_rings = 0;
+  Outbox outbox([&] { ++num_rings; });
+  std::vector<Outbox::Entry> entries;
+  outbox.put({nullptr, delta("x")});
+  REQUIRE(outbox.take(entries));
+  outbox.put({nullptr, delta("y")});
+  CHECK(!outbox.arm());  // it has to look again, and needs no bell for that
+  CHECK(num_rings == 1);
+  REQUIRE(outbox.take(entries));
+  CHECK(outbox.arm());
+  outbox.put({nullptr, delta("z")});
+  CHECK(num_rings == 2);
+}
+
+TEST_CASE("outbox: the bell is rung without the lock, which the woken thread takes, and close waits for it") {
+  std::vector<Outbox::Entry> entries;
+  std::atomic<bool> is_ringing = false, may_end = false, is_over = false;
+  std::unique_ptr<Outbox> outbox;
+  outbox = std::make_unique<Outbox>([&] {
+    CHECK(outbox->take(entries));
+    is_ringing = true;
+    CHECK(test::eventually([&] { return may_end.load(); }));
+    is_over = true;
+  });
+  std::thread engine([&] { outbox->put({nullptr, delta("x")}); });
+  REQUIRE(test::eventually([&] { return is_ringing.load(); }));
+  std::thread releasing([&] { may_end = true; });
+  outbox->close();
+  CHECK(is_over);
+  engine.join();
+  releasing.join();
+  CHECK(entries.size() == 1);
 }
 
 TEST_CASE("outbox: once closed it drops what comes and stays silent") {
