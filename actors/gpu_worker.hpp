@@ -1,24 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Owns the devices of one worker, one for each model: starts them, feeds them batches,
-// sees which are done and says what they gave. It is told of completions by the devices' listener, at most
-// one message outstanding, or looks itself where the device must be polled;
-// either way it collects all that is done in one go.
-//
-// A batch that fails, or a device that throws, ends it: it says which batch it
-// was and dies; the supervisor starts another with a new device. So does one whose
-// device hangs and can be abandoned, when the supervisor says so.
+// Owns the devices of one worker, one for each model: starts them, has a batch runner
+// (actors/batch_runner.hpp) use them, and ends them when that one is gone. Both may take long, and the
+// end of a device that hangs for ever, so it has a thread of its own. Its runner's end is its own; the
+// supervisor starts another with new devices then.
 #pragma once
 
-#include <cstdint>
-#include <deque>
 #include <memory>
-#include <optional>
 #include <string>
-#include <vector>
 
 #include "actors/actor_rules.hpp"
+#include "actors/batch_runner.hpp"
 #include "actors/message_types.hpp"
-#include "gpu/program/program_cache.hpp"
 
 namespace troupe {
 
@@ -31,32 +23,15 @@ class GpuWorkerState {
                   SupervisorActor supervisor, SchedulerActor scheduler);
 
   void start_devices();
-  void submit(const SubmitBatch& message);
-  void answer_doorbell();
-  void poll();
   void abandon(const AbandonDevice& message);
+  void take_down(const caf::down_msg& message);
+  // Once nothing uses the devices: at once, or when the runner has ended.
+  void end();
 
  private:
-  struct Submitted {
-    Ticket ticket = 0;
-    std::uint64_t batch_id = 0;
-  };
-  // The device of one model, with its programs and the batches in flight.
-  struct Runner {
-    std::unique_ptr<ProgramCache> programs;
-    std::deque<Submitted> submitted;
-    // Last: its destructor ends its threads, before what they touch is gone.
-    std::unique_ptr<Device> device;
-
-    std::shared_ptr<const Program> program_for(const Batch& batch) const;
-  };
-
-  Runner make_runner(const EngineModel& model) const;
-  void listen(Device& device);
-  void collect();
-  bool collect(ModelIndex model);
-  void poll_later();
-  void fail(ModelIndex model, std::uint64_t batch_id, const std::string& reason);  // 0: any in flight
+  ProgrammedDevice make_device(const EngineModel& model) const;
+  void start_runner();
+  void fail_to_start(const std::string& reason);
 
   Self self_ = nullptr;
   Environment environment_;
@@ -65,10 +40,11 @@ class GpuWorkerState {
   Epoch epoch_ = 0;
   SupervisorActor supervisor_;
   SchedulerActor scheduler_;
-  std::shared_ptr<std::atomic<bool>> is_rung_;  // a doorbell message is on its way
-  bool is_poll_due_ = false;
-  bool has_failed_ = false;
-  std::vector<Runner> runners_;  // by ModelIndex; empty until all devices are there
+  BatchRunnerActor runner_;                 // null until all devices are there
+  std::shared_ptr<WorkerDevices> devices_;  // so, too
+  // So, too: CAF destroys an actor that waits and that nothing knows any more, on whichever thread forgot
+  // it. This one waits for its runner's end, to end its devices then.
+  WorkerActor this_actor_;
 };
 
 WorkerActor::behavior_type make_gpu_worker(GpuWorkerState::Self self, Environment environment,

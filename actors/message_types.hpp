@@ -80,9 +80,10 @@ using CacheTierActor =
     caf::typed_actor<caf::reacts_to<TransferPages>, caf::reacts_to<DiskGaveWay>, caf::reacts_to<DiskDoorbell>,
                      caf::reacts_to<MakeRoom>, caf::reacts_to<CheckPulse>>;
 
-using WorkerActor =
-    caf::typed_actor<caf::reacts_to<StartDevice>, caf::reacts_to<SubmitBatch>, caf::reacts_to<Doorbell>,
-                     caf::reacts_to<PollDevice>, caf::reacts_to<AbandonDevice>>;
+using WorkerActor = caf::typed_actor<caf::reacts_to<StartDevice>, caf::reacts_to<AbandonDevice>>;
+
+using BatchRunnerActor = caf::typed_actor<caf::reacts_to<SubmitBatch>, caf::reacts_to<Doorbell>,
+                                          caf::reacts_to<PollDevice>, caf::reacts_to<AbandonDevice>>;
 
 using SupervisorActor =
     caf::typed_actor<caf::reacts_to<WorkerReady>, caf::reacts_to<WorkerFailed>, caf::reacts_to<WorkerStalled>,

@@ -137,8 +137,8 @@ struct FlushEverything {
 };
 // response store → scheduler: ForgetPages (engine/event.hpp)
 
-// scheduler → worker: SubmitBatch (engine/command.hpp)
-// worker → scheduler: WorkerReady, to the supervisor too, and BatchDone (engine/event.hpp)
+// scheduler → batch runner: SubmitBatch (engine/command.hpp)
+// batch runner → scheduler: WorkerReady, to the supervisor too, and BatchDone (engine/event.hpp)
 
 // within and around the worker
 struct StartDevice {};
@@ -146,7 +146,7 @@ struct Doorbell {};  // the device says that a batch is done
 struct PollDevice {};
 
 // supervision
-struct WorkerFailed {  // worker → supervisor, its last words
+struct WorkerFailed {  // batch runner, or worker that has none → supervisor, its last words
   WorkerId worker = 0;
   Epoch epoch = 0;
   std::uint64_t batch_id = 0;            // the batch that did it; 0: unknown
@@ -154,7 +154,7 @@ struct WorkerFailed {  // worker → supervisor, its last words
   bool was_starting = false;
   std::string reason;
 };
-struct AbandonDevice {  // supervisor → worker: its device hangs
+struct AbandonDevice {  // supervisor → worker → batch runner: its device hangs
   Epoch epoch = 0;
   ModelIndex model = 0;
   std::string reason;

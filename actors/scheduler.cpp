@@ -52,7 +52,7 @@ SchedulerActor::behavior_type make_scheduler(SchedulerState::Self self, Environm
       [self](const ForgetPages& message) { self->state.take(message); },
       [self](const FlushEverything& message) { self->state.flush(message); },
       [self](const WorkerReady& message) {
-        self->state.take_worker(message, caf::actor_cast<WorkerActor>(self->current_sender()));
+        self->state.take_worker(message, caf::actor_cast<BatchRunnerActor>(self->current_sender()));
       },
       [self](const BatchDone& message) { self->state.take(message); },
       [self](const WorkerLost& message) { self->state.take(message); },
@@ -84,6 +84,8 @@ SchedulerState::~SchedulerState() {
 void SchedulerState::take(const Event& event) {
   commands_.clear();
   cores_.on(event, self_->clock().now(), commands_);
+  for (const Command& command : commands_)  // first: devices wait for them
+    if (const auto* batch = std::get_if<SubmitBatch>(&command)) submit(*batch);
   for (const Command& command : commands_) std::visit([this](const auto& what) { execute(what); }, command);
   reports_->publish(cores_);
   keep_ticking();
@@ -104,9 +106,9 @@ void SchedulerState::take_down(caf::actor_id request) {
   for (const SequenceId sequence : requests_.lose(request)) stop({.sequence = sequence});
 }
 
-void SchedulerState::take_worker(const WorkerReady& message, WorkerActor worker) {
-  if (message.worker >= workers_.size()) workers_.resize(message.worker + 1);
-  workers_[message.worker] = std::move(worker);
+void SchedulerState::take_worker(const WorkerReady& message, BatchRunnerActor runner) {
+  if (message.worker >= runners_.size()) runners_.resize(message.worker + 1);
+  runners_[message.worker] = std::move(runner);
   StatusBoard& board = *environment_->board;
   board.set_limits(0, message.description);
   for (ModelIndex model = 1; model <= message.further_models.size(); ++model)
@@ -148,9 +150,9 @@ void SchedulerState::execute(const Emit& command) {
   if (ends_sequence(command.output)) requests_.remove(command.sequence);
 }
 
-void SchedulerState::execute(const SubmitBatch& command) {
+void SchedulerState::submit(const SubmitBatch& command) {
   reports_->take(command, cores_, self_->clock().now());
-  self_->send(workers_[command.worker], command);
+  self_->send(runners_[command.worker], command);
 }
 
 void SchedulerState::execute(const TransferPages& command) { self_->send(tier_, command); }

@@ -32,7 +32,7 @@ class SchedulerState {
 
   void admit(const Admit& message, const RequestActor& request);
   void stop(const StopSequence& message);
-  void take_worker(const WorkerReady& message, WorkerActor worker);
+  void take_worker(const WorkerReady& message, BatchRunnerActor runner);
   void flush(const FlushEverything& message);
   void take_down(caf::actor_id request);
   void tick();
@@ -50,8 +50,9 @@ class SchedulerState {
  private:
   using TimePoint = EngineCore::TimePoint;
 
+  void submit(const SubmitBatch& command);
   void execute(const Emit& command);
-  void execute(const SubmitBatch& command);
+  void execute(const SubmitBatch&) {}  // submit() has done it
   void execute(const TransferPages& command);
   void execute(const DiskGaveWay& command);
   void execute(const HandMask& command);
@@ -72,7 +73,7 @@ class SchedulerState {
   CacheTierActor tier_;
   PredictorActor predictor_;  // null: lengths are not forecast
   SupervisorActor supervisor_;
-  std::vector<WorkerActor> workers_;  // by WorkerId
+  std::vector<BatchRunnerActor> runners_;  // by WorkerId
 
   ModelCores cores_{{ModelCoreOptions{}}};  // with the environment's models from initialize() on
   std::unique_ptr<SchedulerReports> reports_;

@@ -73,6 +73,10 @@ class Device {
   // False: submit() takes no program. A device in another process has its own.
   virtual bool needs_programs() const { return true; }
 
+  // True: submit() and collect() take microseconds, whatever is in flight, so that a thread with other
+  // work may call them.
+  virtual bool returns_at_once() const { return false; }
+
   // True if its destructor returns although the device hangs: it is in another
   // process, which can be killed.
   virtual bool can_be_abandoned() const { return false; }

@@ -48,6 +48,7 @@ class ChildDevice final : public Device {
   BatchResult collect(Ticket ticket) override;
   void set_listener(std::function<void()> listener) override;
   std::optional<std::chrono::nanoseconds> poll_delay() const override { return std::nullopt; }
+  bool returns_at_once() const override { return true; }
   std::string fault() const override;
   bool needs_programs() const override { return false; }
   bool can_be_abandoned() const override { return true; }

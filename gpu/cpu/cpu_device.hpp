@@ -60,6 +60,7 @@ class CpuDevice final : public Device {
   BatchResult collect(Ticket ticket) override;
   void set_listener(std::function<void()> listener) override;
   std::optional<std::chrono::nanoseconds> poll_delay() const override { return std::nullopt; }
+  bool returns_at_once() const override { return true; }
 
  private:
   struct Submission {

@@ -72,6 +72,7 @@ class NoopDevice final : public Device {
   BatchResult collect(Ticket ticket) override;
   void set_listener(std::function<void()> listener) override;
   std::optional<std::chrono::nanoseconds> poll_delay() const override { return std::nullopt; }
+  bool returns_at_once() const override { return true; }
 
  private:
   using Clock = std::chrono::steady_clock;

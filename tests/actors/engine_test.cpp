@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -45,8 +46,11 @@ GenerationRequest text_request(std::string text, std::uint32_t max_tokens) {
 // A no-op device with something of the test's in front of submit and at its end.
 class HookedDevice final : public Device {
  public:
-  HookedDevice(std::function<void(const Batch&)> before_submit, std::function<void()> at_end)
-      : before_submit_(std::move(before_submit)), at_end_(std::move(at_end)) {}
+  HookedDevice(std::function<void(const Batch&)> before_submit, std::function<void()> at_end,
+               bool returns_at_once = true)
+      : before_submit_(std::move(before_submit)),
+        at_end_(std::move(at_end)),
+        returns_at_once_(returns_at_once) {}
   ~HookedDevice() override { at_end_(); }
   const DeviceDescription& description() const override { return device_.description(); }
   Ticket submit(std::shared_ptr<const Program> program, std::shared_ptr<const Batch> batch) override {
@@ -57,11 +61,24 @@ class HookedDevice final : public Device {
   BatchResult collect(Ticket ticket) override { return device_.collect(ticket); }
   void set_listener(std::function<void()> listener) override { device_.set_listener(std::move(listener)); }
   std::optional<std::chrono::nanoseconds> poll_delay() const override { return std::nullopt; }
+  bool returns_at_once() const override { return returns_at_once_; }
 
  private:
   std::function<void(const Batch&)> before_submit_;
   std::function<void()> at_end_;
+  bool returns_at_once_;
   NoopDevice device_{letters_device()};
+};
+
+// Tells which thread writes a request's end.
+class EndingThread final : public ResponseSink {
+ public:
+  void deliver(ResponseEvent event) override {
+    if (is_terminal(event)) thread.set_value(std::this_thread::get_id());
+  }
+  std::size_t pending_bytes() const noexcept override { return 0; }
+
+  std::promise<std::thread::id> thread;
 };
 
 TEST_CASE("engine: a prompt is answered token by token and ends once") {
@@ -208,6 +225,33 @@ TEST_CASE("engine: a device that hangs while it ends does not hold up stop for e
   CHECK_FALSE(engine.stop(milliseconds(50)));
   *may_end = true;
   CHECK(engine.stop(seconds(10)));
+}
+
+TEST_CASE(
+    "engine: a device that returns at once is used by the thread of the actors, started and ended "
+    "elsewhere") {
+  for (const bool returns_at_once : {true, false}) {
+    std::atomic<std::thread::id> starting, submitting, ending;
+    auto sink = std::make_shared<EndingThread>();
+    auto writing = sink->thread.get_future();
+    {
+      Metrics metrics("bytes");
+      Engine engine(
+          byte_model(),
+          [&](WorkerId) {
+            starting = std::this_thread::get_id();
+            return std::make_unique<HookedDevice>(
+                [&](const Batch&) { submitting = std::this_thread::get_id(); },
+                [&] { ending = std::this_thread::get_id(); }, returns_at_once);
+          },
+          {}, metrics);
+      engine.submit(text_request("hello", 5), sink);
+      REQUIRE(writing.wait_for(seconds(20)) == std::future_status::ready);
+    }
+    CHECK((submitting.load() == writing.get()) == returns_at_once);
+    CHECK(starting.load() == ending.load());  // where a device that hangs holds up no other
+    CHECK(starting.load() != submitting.load());
+  }
 }
 
 TEST_CASE("engine: with several actor threads, clients that come and go") {

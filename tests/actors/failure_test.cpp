@@ -490,9 +490,9 @@ TEST_CASE("failure: every actor is gone when the engine has stopped") {
       census = world.engine().environment().census;
       submit(world, letters("hello", 50));
       world.run_for(std::chrono::milliseconds(1));
-      // scheduler, tier, supervisor, worker, request; encoder and its threads; predictor
+      // scheduler, tier, supervisor, worker and its runner, request; encoder and its threads; predictor
       const std::size_t num_predictors = policy == ReservationPolicy::kPredicted ? 1 : 0;
-      CHECK(census->count() == 6 + EncodingLanes::kNumLanes + num_predictors);
+      CHECK(census->count() == 7 + EncodingLanes::kNumLanes + num_predictors);
       world.engine().environment().registry->cancel_all();
     }
     CHECK(census->count() == 0);

@@ -610,9 +610,10 @@ void Scenario::check_end(bool was_in_time) {
   if (world_->engine_settings().second_chat && world_->devices().second_chats.size() != num_alive)
     violate("a worker lacks the device of a model");
   if (environment.board->num_workers_up != num_alive) violate("workers are shown that are not up");
-  // Scheduler, cache tier, encoder with a thread a lane, supervisor, workers; a predictor, if one is asked.
+  // Scheduler, cache tier, encoder with a thread a lane, supervisor, workers with their runners; a predictor,
+  // if one is asked.
   const std::size_t num_predictors = environment.options.serving.foresees_lengths() ? 1 : 0;
-  if (environment.census->count() != 4 + num_predictors + num_alive + EncodingLanes::kNumLanes)
+  if (environment.census->count() != 4 + num_predictors + 2 * num_alive + EncodingLanes::kNumLanes)
     violate("there are more actors than there should be, or fewer");
 }
 
