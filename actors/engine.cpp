@@ -8,8 +8,10 @@
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
+#include <caf/scheduler/coordinator.hpp>
 
 #include "actors/actor_engine.hpp"
+#include "actors/shared_jobs.hpp"
 #include "telemetry/log.hpp"
 
 namespace troupe {
@@ -25,7 +27,7 @@ class SystemConfig : public caf::actor_system_config {
  public:
   explicit SystemConfig(std::uint32_t num_threads) {
     add_message_types<caf::id_block::troupe>();
-    set("scheduler.policy", caf::atom("sharing"));
+    load<caf::scheduler::coordinator<SharedJobs>>();
     set("scheduler.max-threads", static_cast<std::size_t>(num_threads));
     set("scheduler.max-throughput", kMaxThroughput);
     set("logger.verbosity", caf::atom("quiet"));
