@@ -565,7 +565,7 @@ void EngineCore::take(const WorkerLost& event) {
 
 // nullopt: it is not known yet which request did it, or that one has left.
 std::optional<EngineCore::SequenceIndex> EngineCore::blame(const WorkerLost& event,
-                                                           const std::deque<Flight>& in_flight) {
+                                                           const std::vector<Flight>& in_flight) {
   std::vector<Suspects::Part> parts;
   for (const Flight& flight : in_flight) {
     if (event.batch_id != 0 && flight.batch_id != event.batch_id) continue;

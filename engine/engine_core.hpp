@@ -24,7 +24,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory_resource>
 #include <optional>
@@ -88,8 +87,12 @@ class EngineCore {
   std::chrono::nanoseconds decode_time(WorkerId worker) const;
 
   // Before this worker's BatchDone, where a caller has so many cores that none stays in the
-  // processor's caches: loads what the event will touch.
-  void prefetch_done(WorkerId worker) const;
+  // processor's caches: load what the event will touch. In this order and with other work in between,
+  // as each reads addresses that the one before has loaded.
+  void prefetch_core() const;
+  void prefetch_worker(WorkerId worker) const;
+  void prefetch_batch(WorkerId worker) const;
+  void prefetch_entries(WorkerId worker) const;
 
   // Some are tried alone for a worker's death (policy/health/suspects.hpp).
   // Paused suspects do not count: their clients do not read, and others need not wait.
@@ -144,7 +147,7 @@ class EngineCore {
     BatchLimits limits;
     std::vector<SequenceIndex> running;  // by arrival
     std::vector<SlotId> free_slots;
-    std::deque<Flight> in_flight;
+    std::vector<Flight> in_flight;      // oldest first, a few: each in the worker's own memory
     bool is_admission_blocked = false;  // no pages for the next; until some come back
     bool is_extension_blocked = false;
     PrefillPace pace;
@@ -228,7 +231,7 @@ class EngineCore {
   void close_masks(Sequence& sequence);
   void release(SequenceIndex index);
   void settle_pause(SequenceIndex index);
-  std::optional<SequenceIndex> blame(const WorkerLost& event, const std::deque<Flight>& in_flight);
+  std::optional<SequenceIndex> blame(const WorkerLost& event, const std::vector<Flight>& in_flight);
   void unblock();
   void expire_waiting();
   void look_after_devices();
@@ -341,6 +344,8 @@ class EngineCore {
   // While on() runs.
   TimePoint now_;
   Commands* out_ = nullptr;
+
+  std::vector<FlightEntry> spare_entries_;  // empty: memory of a batch that is done, for the next one
 };
 
 }  // namespace troupe

@@ -180,7 +180,7 @@ EngineCore::Flight EngineCore::take_off(Worker& worker, const Participants& part
                                         const std::vector<BatchShare>& shares, SubmitBatch& command) {
   Flight flight{.batch_id = command.batch_id,
                 .submitted = now_,
-                .entries = {},
+                .entries = std::exchange(spare_entries_, {}),
                 .copies = pages_.take_copies(command.worker)};
   flight.entries.reserve(shares.size());
   std::shared_ptr<Batch> batch;
@@ -252,24 +252,36 @@ EngineCore::Participants EngineCore::choose_participants(const Worker& worker,
 }
 
 void EngineCore::take(const BatchDone& event) {
-  const auto flight = workers_.take_done(event);
+  auto flight = workers_.take_done(event);
   if (!flight) return;
   Worker& worker = workers_[event.worker];
   worker.health.finish(flight->owed(), now_);
   const auto time = now_ - std::max(flight->submitted, worker.health.last_done);
   report_iteration(event.worker, worker, *flight, &event.result);
   absorb(event.worker, *flight, event.result, time);
+  flight->entries.clear();
+  spare_entries_ = std::move(flight->entries);
   worker.is_admission_blocked = worker.is_extension_blocked = false;
   advance();
 }
 
-void EngineCore::prefetch_done(WorkerId id) const {
+void EngineCore::prefetch_core() const { prefetch(this, sizeof(*this)); }
+
+void EngineCore::prefetch_worker(WorkerId id) const {
+  if (id < workers_.size()) prefetch(&workers_[id], sizeof(Worker));
+}
+
+void EngineCore::prefetch_batch(WorkerId id) const {
   if (num_in_flight(id) == 0) return;
   const Worker& worker = workers_[id];
-  const auto& entries = worker.in_flight.front().entries;
-  prefetch(&worker, sizeof(worker));
-  prefetch(entries.data(), entries.size() * sizeof(FlightEntry));
+  prefetch(worker.in_flight.data(), sizeof(Flight));
   prefetch(worker.running.data(), worker.running.size() * sizeof(SequenceIndex));
+}
+
+void EngineCore::prefetch_entries(WorkerId id) const {
+  if (num_in_flight(id) == 0) return;
+  const auto& entries = workers_[id].in_flight.front().entries;
+  prefetch(entries.data(), entries.size() * sizeof(FlightEntry));
 }
 
 // time: of the batch, on the device.
@@ -285,6 +297,8 @@ void EngineCore::absorb(WorkerId id, const Flight& flight, const BatchResult& re
   const std::size_t num_states = std::max<std::size_t>(1, flight.num_wanted_states());
   StatesLeft states{.numbers = result.states, .width = result.states.size() / num_states};
   std::optional<std::size_t> asked;  // with the states: the command of all
+  for (std::size_t i = 0; i < std::min(kAhead, flight.entries.size()); ++i)
+    prefetch(sequences_[flight.entries[i].sequence]);
   for (std::size_t i = 0; i < flight.entries.size(); ++i) {
     const FlightEntry& entry = flight.entries[i];
     if (i + kAhead < flight.entries.size()) prefetch(sequences_[flight.entries[i + kAhead].sequence]);

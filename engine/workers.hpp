@@ -2,7 +2,7 @@
 // The workers of one core, by WorkerId, as far as every kind of core has them: which
 // incarnation an event is of, which batch a result is of, and what is in flight.
 //
-// Worker has a `WorkerHealth health` and a `std::deque<Flight> in_flight`, oldest first;
+// Worker has a `WorkerHealth health` and a sequence of `Flight in_flight`, oldest first;
 // Flight has a `batch_id` and gives health an `owed()`.
 #pragma once
 
@@ -60,7 +60,7 @@ class Workers {
     Flights& in_flight = workers_[event.worker].in_flight;
     if (in_flight.empty() || in_flight.front().batch_id != event.result.batch_id) return std::nullopt;
     std::optional<Flight> done(std::move(in_flight.front()));
-    in_flight.pop_front();
+    in_flight.erase(in_flight.begin());
     return done;
   }
   // Gives what was in flight; the worker is down. nullopt: it was, or has come back since.

@@ -17,6 +17,11 @@ namespace {
 constexpr std::int32_t kEndToken = std::numeric_limits<std::int32_t>::max();
 constexpr std::int32_t kAnyToken = 0;
 
+void prefetch(const void* place, std::size_t num_bytes) {
+  const auto* bytes = static_cast<const char*>(place);
+  for (std::size_t line = 0; line < num_bytes; line += 64) __builtin_prefetch(bytes + line);
+}
+
 UnfoldingRule rule_of(GraphKind graphs) {
   switch (graphs) {
     case GraphKind::kChain: break;
@@ -119,14 +124,14 @@ SimulatedServer::SimulatedServer(std::vector<const CostProfile*> workers,
                                  std::span<const std::int32_t> blank_prompt, Commands& commands,
                                  const SimulatedServerSettings& settings)
     : workers_(workers.size()),
-      blank_prompt_(blank_prompt),
-      says_each_token_(settings.says_each_token),
       cores_({{.kind = ModelKind::kGenerative, .core = core_options(*workers.front())}}),
-      disk_(workers.front()->serving.disk),
-      predictor_(workers.front()->serving.settings.reserved_quantile),
-      random_(settings.seed),
       commands_(commands),
-      has_own_tokens_(settings.state_strength.has_value()) {
+      says_each_token_(settings.says_each_token),
+      has_own_tokens_(settings.state_strength.has_value()),
+      disk_(workers.front()->serving.disk),
+      blank_prompt_(blank_prompt),
+      predictor_(workers.front()->serving.settings.reserved_quantile),
+      random_(settings.seed) {
   if (settings.state_strength) states_ = {.strength = *settings.state_strength, .seed = settings.seed};
   for (WorkerId worker = 0; worker < workers.size(); ++worker) {
     workers_[worker].profile = workers[worker];
@@ -178,10 +183,33 @@ std::optional<SimulatedServer::Time> SimulatedServer::next_done(WorkerId worker)
   return in_flight.front().done;
 }
 
+void SimulatedServer::prefetch_server(WorkerId /*worker*/) const {
+  prefetch(this, static_cast<std::size_t>(reinterpret_cast<const char*>(&free_) -
+                                          reinterpret_cast<const char*>(this)));
+}
+
+void SimulatedServer::prefetch_core(WorkerId worker) const {
+  prefetch(&workers_[worker], sizeof(Worker));
+  if (const EngineCore* core = cores_.generator(0)) core->prefetch_core();
+}
+
+void SimulatedServer::prefetch_worker(WorkerId worker) const {
+  prefetch(workers_[worker].in_flight.data(), sizeof(Flight));
+  if (const EngineCore* core = cores_.generator(0)) core->prefetch_worker(worker);
+}
+
+void SimulatedServer::prefetch_batch(WorkerId worker) const {
+  if (const EngineCore* core = cores_.generator(0)) core->prefetch_batch(worker);
+}
+
+void SimulatedServer::prefetch_entries(WorkerId worker) const {
+  if (const EngineCore* core = cores_.generator(0)) core->prefetch_entries(worker);
+}
+
 void SimulatedServer::complete_batch(WorkerId id) {
   Worker& worker = workers_[id];
   const Flight flight = std::move(worker.in_flight.front());
-  worker.in_flight.pop_front();
+  worker.in_flight.erase(worker.in_flight.begin());
   now_ = flight.done;
   BatchDone done{.worker = id, .epoch = worker.epoch, .result = {}};
   done.result.batch_id = flight.batch_id;

@@ -11,7 +11,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <random>
@@ -95,10 +94,13 @@ class SimulatedServer {
   // When the worker's oldest batch in flight is done; nullopt: none is in flight.
   std::optional<Time> next_done(WorkerId worker) const;
   void complete_batch(WorkerId worker);  // at next_done()
-  // Before complete_batch(): loads what it will touch.
-  void prefetch_done(WorkerId worker) const {
-    if (const EngineCore* core = cores_.generator(0)) core->prefetch_done(worker);
-  }
+  // Before complete_batch(): load what it will touch, which is far away where there are many servers. In
+  // this order and with other work in between, as each reads addresses that the one before has loaded.
+  void prefetch_server(WorkerId worker) const;
+  void prefetch_core(WorkerId worker) const;
+  void prefetch_worker(WorkerId worker) const;
+  void prefetch_batch(WorkerId worker) const;
+  void prefetch_entries(WorkerId worker) const;
   // The worker dies, with all on its device; until restart() it is down.
   void lose(Time now, WorkerId worker);
   void restart(Time now, WorkerId worker);
@@ -137,7 +139,7 @@ class SimulatedServer {
     const CostProfile* profile = nullptr;
     Epoch epoch = 0;
     Time device_free{0};
-    std::deque<Flight> in_flight;
+    std::vector<Flight> in_flight;  // oldest first, a few
   };
 
   SequenceId add(const SimulatedRequest& request);
@@ -154,27 +156,30 @@ class SimulatedServer {
   void end(SequenceId id, ServerEvent::Kind kind);
   void forget(SequenceId id);
 
+  // Read for every batch.
   std::vector<Worker> workers_;  // by WorkerId
-  std::span<const std::int32_t> blank_prompt_;
-  bool says_each_token_;
-  std::optional<SimulatedStateSettings> states_;
-  ModelCores cores_;  // one
-  SimulatedDisk disk_;
-  LengthPredictor predictor_;  // as the predictor actor has it
-  std::vector<LengthForecast> forecasts_;
-  std::mt19937_64 random_;
+  ModelCores cores_;             // one
   Commands& commands_;
   Time now_{0};
-  Epoch last_epoch_ = 0;
   std::optional<Time> next_check_;
-  std::vector<Open> open_;  // by SequenceId - 1
-  std::vector<SequenceId> free_;
-  std::uint64_t num_admitted_ = 0;
+  bool says_each_token_;
   // Some request has tokens of its own, or an end, or states are wanted: each token has to be looked up.
   bool has_own_tokens_ = false;
+  std::vector<Open> open_;  // by SequenceId - 1
+  std::vector<LengthForecast> forecasts_;
   std::vector<ServerEvent> events_;
   WorkerLoad load_;
   ServerTotals totals_;
+  SimulatedDisk disk_;
+
+  // Not for every batch.
+  std::vector<SequenceId> free_;
+  Epoch last_epoch_ = 0;
+  std::uint64_t num_admitted_ = 0;
+  std::span<const std::int32_t> blank_prompt_;
+  std::optional<SimulatedStateSettings> states_;
+  LengthPredictor predictor_;  // as the predictor actor has it
+  std::mt19937_64 random_;
 };
 
 }  // namespace troupe::loadgen

@@ -47,6 +47,16 @@ struct IsLater {
   }
 };
 
+// The earliest on top.
+class EventQueue : public std::priority_queue<Event, std::vector<Event>, IsLater> {
+ public:
+  // At most two: one of them is next behind the top.
+  std::span<const Event> behind_top() const {
+    const auto front = std::span(c).first(std::min<std::size_t>(c.size(), 3));
+    return front.empty() ? front : front.subspan(1);
+  }
+};
+
 struct Conversation {
   PlannedConversation plan;
   std::uint32_t turn = 0;
@@ -114,7 +124,8 @@ class Simulator {
   std::uint64_t push(Time time, Event::Kind kind, std::uint32_t index, std::uint64_t request = 0);
   void take(const Event& event);
   bool is_current(const Event& event);
-  void prefetch_next() const;
+  using PrefetchStep = void (SimulatedServer::*)(WorkerId) const;
+  void prefetch(const Event& event, PrefetchStep step) const;
   bool may_send_at(Time time) const { return settings_.duration.count() == 0 || time < settings_.duration; }
   bool plan_conversation();
   std::uint32_t open_conversation();
@@ -156,7 +167,7 @@ class Simulator {
   std::uint64_t num_ended_now_ = 0;  // of them, at that time
   std::unique_ptr<DispatchPolicy> dispatch_;
 
-  std::priority_queue<Event, std::vector<Event>, IsLater> events_;
+  EventQueue events_;
   std::uint64_t last_order_ = 0;
   Time now_{0};
   PlannedConversation planned_;  // the next to begin
@@ -212,11 +223,15 @@ Simulation Simulator::run() {
   for (std::uint32_t worker = 0; worker < workers_.size(); ++worker) plan_loss(worker);
   while (!events_.empty()) {
     const Event event = events_.top();
+    prefetch(event, &SimulatedServer::prefetch_batch);
     events_.pop();
     now_ = event.time;
     simulation_.num_events += 1;
-    prefetch_next();
+    for (const Event& later : events_.behind_top()) prefetch(later, &SimulatedServer::prefetch_server);
+    if (!events_.empty()) prefetch(events_.top(), &SimulatedServer::prefetch_core);
+    prefetch(event, &SimulatedServer::prefetch_entries);
     take(event);
+    if (!events_.empty()) prefetch(events_.top(), &SimulatedServer::prefetch_worker);
   }
   require_conservation();
   simulation_.totals = sum_totals();
@@ -272,11 +287,11 @@ bool Simulator::is_current(const Event& event) {
   }
 }
 
-// A worker's state is far away by the time its next batch is done, when there are many.
-void Simulator::prefetch_next() const {
-  if (events_.empty() || events_.top().kind != Event::Kind::kBatchDone) return;
-  const auto* bytes = reinterpret_cast<const char*>(&servers_[workers_[events_.top().index].server]);
-  for (std::size_t line = 0; line < sizeof(SimulatedServer); line += 64) __builtin_prefetch(bytes + line);
+// Of a batch's end: a server's state is far away by then, when there are many.
+void Simulator::prefetch(const Event& event, PrefetchStep step) const {
+  if (event.kind != Event::Kind::kBatchDone) return;
+  const WorkerPlace& worker = workers_[event.index];
+  (servers_[worker.server].*step)(worker.id);
 }
 
 // False if no further one is to begin.
@@ -395,10 +410,6 @@ void Simulator::complete_batch(std::uint32_t index) {
   WorkerPlace& worker = workers_[index];
   worker.batch_event = 0;
   servers_[worker.server].complete_batch(worker.id);
-  if (!events_.empty() && events_.top().kind == Event::Kind::kBatchDone) {
-    const WorkerPlace& next = workers_[events_.top().index];
-    servers_[next.server].prefetch_done(next.id);
-  }
   follow(worker.server);
 }
 
