@@ -38,8 +38,8 @@ struct DeviceDescription {
   bool hands_out_states = false;               // of slices that want it (SequenceSlice::wants_state)
 };
 
-// All methods are called by the one worker that owns the device, except that
-// the listener is called by a thread of the device.
+// All methods are called by the one worker that owns the device, one at a time and on
+// any thread, except that the listener is called by a thread of the device.
 class Device {
  public:
   virtual ~Device() = default;

@@ -173,6 +173,7 @@ Ticket CudaDevice::submit(std::shared_ptr<const Program> program, std::shared_pt
 // fails alone. What goes wrong later is the device's end.
 void CudaDevice::queue(Ticket ticket, const std::shared_ptr<const Program>& program,
                        const std::shared_ptr<const Batch>& batch) {
+  CUDA_CHECK(cudaSetDevice(model_->plan.gpu.ordinal));  // of this thread, which may not have made the device
   check_batch(program.get(), *batch, description_);
   std::optional<Prepared> prepared;
   if (!batch->slices.empty())

@@ -79,6 +79,15 @@ TEST_CASE("several gpus: a device has its memory on its own, whatever thread mak
   std::thread([&] { device.reset(); }).join();
 }
 
+TEST_CASE("several gpus: a device works for a thread that has not made it") {
+  TwoGpus gpus;
+  const auto device = gpus.backend(1).make_device(nullptr);
+  std::vector<std::vector<std::int32_t>> tokens;
+  std::thread([&] { tokens = gpus.tokens_of(*device); }).join();
+  REQUIRE(tokens.size() == 1);
+  CHECK(tokens[0].size() == 6);
+}
+
 TEST_CASE("several gpus: two devices share the host's pages and give the same tokens") {
   TwoGpus gpus;
   const auto host_pages = gpus.make_host_pages();
