@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "gpu/cpu/pool_layout.hpp"
+#include "gpu/program/early_gather.hpp"
 
 namespace troupe {
 namespace {
@@ -69,7 +70,8 @@ CpuDevice::CpuDevice(std::shared_ptr<const CpuModel> model, const CpuDeviceOptio
       description_(describe(*model_, options)),
       cores_(options.cores ? options.cores : own_cores(*model_)),
       runner_(runner_settings(*model_, description_, options), model_->weights, model_->rotary,
-              build_programs(*model_->network, model_->largest, model_->compute_type), cores_->threads()),
+              gathered_early(build_programs(*model_->network, model_->largest, model_->compute_type)),
+              cores_->threads()),
       copy_thread_(runner_.copier(), options.link),
       executor_([this] { execute(); }) {}
 

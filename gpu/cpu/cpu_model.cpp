@@ -20,6 +20,7 @@
 #include "gpu/cpu/program_runner.hpp"
 #include "gpu/cpu/thread_pool.hpp"
 #include "gpu/model/model_shapes.hpp"
+#include "gpu/program/early_gather.hpp"
 #include "telemetry/log.hpp"
 
 namespace troupe {
@@ -140,7 +141,7 @@ CpuModelPlan plan_cpu_model(const std::filesystem::path& model_dir, const CpuMod
   plan.compute_type = choose_compute_type(settings, embedding.front().natural_type(), cell);
   plan.largest = {plan.settings.max_batch_tokens,
                   std::min(num_slots(plan.settings, shapes), plan.settings.max_batch_tokens)};
-  const auto largest = build_programs(*plan.network, plan.largest, plan.compute_type);
+  const auto largest = gathered_early(build_programs(*plan.network, plan.largest, plan.compute_type));
   const auto formats = cpu_block_formats(*plan.store, *plan.network, weight_settings(plan));
   plan.weight_formats = in_words(formats, plan.settings.quantization);
   if (std::none_of(formats.begin(), formats.end(),

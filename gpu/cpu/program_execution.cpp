@@ -39,7 +39,7 @@ constexpr std::size_t kOnednnMinRows = 16;
 }  // namespace
 
 void ProgramRunner::BoundProgram::find_weight(const CpuWeights& weights, TensorId id) {
-  const TensorSpec& tensor = program->tensors[id];
+  const TensorSpec& tensor = program.tensors[id];
   matrices[id] = weights.find_matrix(tensor.name);
   vectors[id] = weights.find_vector(tensor.name);
   tables[id] = weights.find_table(tensor.name);
@@ -344,16 +344,20 @@ void ProgramRunner::Execution::execute(const CombineExperts&, const Operator& op
   run_tasks(arguments, combine_experts_num_tasks(arguments), combine_experts_run_task);
 }
 
+// Without a residual rows are copied, whatever they are made of: as so many floats.
 void ProgramRunner::Execution::execute(const GatherRows&, const Operator& op) {
   const TensorId x = op.inputs.at(0);
   const TensorId gathered = op.outputs.at(0);
-  GatherRowsArguments arguments{.x = floats(x),
-                                .x_stride = columns(x),
+  if (type(gathered) != type(x)) refuse("rows are gathered in the type that they have");
+  const std::size_t width = columns(x) * size_of(type(x)) / sizeof(float);
+  GatherRowsArguments arguments{.x = static_cast<const float*>(address(x)),
+                                .x_stride = width,
                                 .rows = runner_.output_rows_,
-                                .gathered = floats(gathered),
-                                .gathered_stride = columns(gathered),
-                                .width = columns(x)};
+                                .gathered = static_cast<float*>(address(gathered)),
+                                .gathered_stride = width,
+                                .width = width};
   if (op.inputs.size() > 1) {
+    arguments.x = floats(x);
     arguments.residual = floats(op.inputs[1]);
     arguments.residual_stride = columns(op.inputs[1]);
   }

@@ -16,8 +16,9 @@ namespace troupe {
 
 // A program with everything looked up that does not change from batch to batch.
 struct ProgramRunner::BoundProgram {
-  std::shared_ptr<const Program> program;  // keeps the key of the map alive
-  std::vector<Placement> placements;       // by tensor
+  std::shared_ptr<const Program> asked;  // keeps the key of the map alive
+  Program program;                       // what is run for it
+  std::vector<Placement> placements;     // by tensor
   std::vector<bool> used_chunks;
   // By tensor; at most one of them is set, for weights only.
   std::vector<const CpuMatrix*> matrices;
@@ -33,7 +34,7 @@ struct ProgramRunner::BoundProgram {
 class ProgramRunner::Execution {
  public:
   Execution(ProgramRunner& runner, const BoundProgram& bound, const Batch& batch, const BatchCopies* copies)
-      : runner_(runner), bound_(bound), program_(*bound.program), batch_(batch), copies_(copies) {}
+      : runner_(runner), bound_(bound), program_(bound.program), batch_(batch), copies_(copies) {}
 
   void run(const Operator& op) {
     std::visit([&](const auto& kind) { execute(kind, op); }, op.kind);

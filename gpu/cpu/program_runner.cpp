@@ -11,6 +11,7 @@
 #include "gpu/cpu/kernels/matmul/q8_rows.hpp"
 #include "gpu/cpu/program_execution.hpp"
 #include "gpu/program/batch_check.hpp"
+#include "gpu/program/early_gather.hpp"
 #include "gpu/program/planner.hpp"
 
 namespace troupe {
@@ -74,10 +75,11 @@ BatchResult ProgramRunner::run(const std::shared_ptr<const Program>& program, co
     const BoundProgram& bound = bind(program);
     Execution execution(*this, bound, batch, copies);
     std::size_t num_done = 0;
-    for (const Operator& op : program->operators) {
+    const auto& state = bound.program.state;
+    for (const Operator& op : bound.program.operators) {
       if (stop.load(std::memory_order_relaxed)) refuse("the device was stopped");
       execution.run(op);
-      if (program->state && ++num_done == program->state->num_operators) result.states = execution.states();
+      if (state && ++num_done == state->num_operators) result.states = execution.states();
     }
     arena_.finish_batch(bound.used_chunks);
     finish(batch, result);
@@ -212,15 +214,16 @@ void ProgramRunner::take_masks(const Batch& batch) {
 const ProgramRunner::BoundProgram& ProgramRunner::bind(const std::shared_ptr<const Program>& program) {
   if (const auto found = bound_.find(program.get()); found != bound_.end()) return *found->second;
   auto bound = std::make_unique<BoundProgram>();
-  const std::size_t num_tensors = program->tensors.size();
-  bound->program = program;
-  bound->placements = arena_.place(*program);
+  bound->asked = program;
+  bound->program = gathered_early(*program);
+  const std::vector<TensorSpec>& tensors = bound->program.tensors;
+  bound->placements = arena_.place(bound->program);
   bound->used_chunks.resize(arena_.num_chunks());
-  bound->matrices.resize(num_tensors);
-  bound->vectors.resize(num_tensors);
-  bound->tables.resize(num_tensors);
-  for (TensorId id = 0; id < num_tensors; ++id) {
-    if (program->tensors[id].role == TensorRole::kWeight) {
+  bound->matrices.resize(tensors.size());
+  bound->vectors.resize(tensors.size());
+  bound->tables.resize(tensors.size());
+  for (TensorId id = 0; id < tensors.size(); ++id) {
+    if (tensors[id].role == TensorRole::kWeight) {
       bound->find_weight(*weights_, id);
     } else {
       bound->used_chunks[bound->placements[id].chunk] = true;

@@ -61,7 +61,7 @@ std::uint64_t rounded_rows_bytes(std::span<const Program> largest, Activations a
 // Not thread-safe: one thread calls run().
 class ProgramRunner {
  public:
-  // `largest`, one a cell, fix the arena; weights and tables must fit the programs to come.
+  // `largest`, one a cell, gathered early, fix the arena; weights and tables must fit the programs to come.
   ProgramRunner(ProgramRunnerSettings settings, std::shared_ptr<const CpuWeights> weights,
                 RotaryTables rotary, std::span<const Program> largest, ThreadPool& threads);
   ~ProgramRunner();
