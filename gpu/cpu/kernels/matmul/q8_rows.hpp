@@ -13,12 +13,15 @@
 
 namespace troupe {
 
+// Offsets of weights' codes (vector/q8_weights.hpp) are multiples of it, Q4_0's is it.
+inline constexpr std::int32_t kLeastOffset = 8;
+
 // A block of a row as products take it, beside its numbers.
 struct RoundedBlock {
-  float scale = 0.0F;                 // NaN: the block has a value that is not finite
-  float sum = 0.0F;                   // of the rounded values
-  std::int32_t minus_sum = 0;         // of the numbers, negated
-  std::int32_t minus_first_half = 0;  // of the first 16
+  float scale = 0.0F;                  // NaN: the block has a value that is not finite
+  float sum = 0.0F;                    // of the rounded values
+  std::int32_t offset = 0;             // minus the sum of the numbers, times kLeastOffset
+  std::int32_t first_half_offset = 0;  // the same of the first 16
 };
 
 // A view, block after block along K, each of all rows: a tile of rows reads it in one run.

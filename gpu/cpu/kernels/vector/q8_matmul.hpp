@@ -23,8 +23,10 @@ constexpr std::size_t rows_in_registers(BlockFormat format) {
 // multiplied by all panels, so that its rows stay in the second-level cache.
 constexpr std::size_t kMostStreamingRows = 32;
 
-// Blocks of a panel that stay in the first-level cache while tiles of rows take turns.
-constexpr std::size_t kQ8ChunkBlocks = 32;
+// Blocks of a panel in a chunk of K. They and their rows stay in the second-level cache while tiles of rows
+// take turns; half as many would fit the first, but c would be read and written twice as often, which costs
+// more.
+constexpr std::size_t kQ8ChunkBlocks = 64;
 constexpr std::size_t kOpenedQ8Blocks = kSuperBlocks;
 
 // A tile whose outputs end inside its vectors: computed in a full-sized copy.

@@ -75,10 +75,11 @@ inline void round_row(const RowToRound& row) {
     for (int i = 0; i < kBlockVectors; ++i) of_half[2 * i / kBlockVectors] += whole[i];
     const float first_half = sum_of_lanes(of_half[0]), sum = first_half + sum_of_lanes(of_half[1]);
     store_numbers(whole, row.row.numbers + block * num_rows * kBlockInputs);
-    row.row.blocks[block * num_rows] = {.scale = scale + sum_of_lanes(not_finite),
-                                        .sum = sum * scale,
-                                        .minus_sum = -static_cast<std::int32_t>(sum),
-                                        .minus_first_half = -static_cast<std::int32_t>(first_half)};
+    row.row.blocks[block * num_rows] = {
+        .scale = scale + sum_of_lanes(not_finite),
+        .sum = sum * scale,
+        .offset = -kLeastOffset * static_cast<std::int32_t>(sum),
+        .first_half_offset = -kLeastOffset * static_cast<std::int32_t>(first_half)};
   }
 }
 

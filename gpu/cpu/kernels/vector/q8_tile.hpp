@@ -47,9 +47,10 @@ template <typename Weights, int kPart>
   if constexpr (Weights::kOffset == 0) {
     return VecI{};
   } else {
-    VecI numbers = VecI{} + (Weights::kScales == 2 && kPart == 0 ? facts.minus_first_half : facts.minus_sum);
-    if constexpr (kPart == 1) numbers -= facts.minus_first_half;
-    return numbers * static_cast<std::int32_t>(Weights::kOffset);
+    static_assert(Weights::kOffset % kLeastOffset == 0);
+    VecI numbers = VecI{} + (Weights::kScales == 2 && kPart == 0 ? facts.first_half_offset : facts.offset);
+    if constexpr (kPart == 1) numbers -= facts.first_half_offset;
+    return numbers * static_cast<std::int32_t>(Weights::kOffset / kLeastOffset);
   }
 }
 

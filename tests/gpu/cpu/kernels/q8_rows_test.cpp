@@ -45,8 +45,8 @@ TEST_CASE("q8 rows: a value is off by half a scale at most, the largest of a blo
         CHECK(block.sum == doctest::Approx(sum).epsilon(1e-6));
         int numbers[2] = {};
         for (std::size_t k = first; k < first + 32; ++k) numbers[(k - first) / 16] += rounded.number(row, k);
-        CHECK(block.minus_first_half == -numbers[0]);
-        CHECK(block.minus_sum == -numbers[0] - numbers[1]);
+        CHECK(block.first_half_offset == -8 * numbers[0]);
+        CHECK(block.offset == -8 * (numbers[0] + numbers[1]));
         for (std::size_t k = end; k < first + 32; ++k) CHECK(rounded.number(row, k) == 0);
       }
     }
