@@ -131,12 +131,18 @@ void BpeModel::start_from_bytes(std::string_view piece, BpeScratch& scratch) con
   }
 }
 
+std::optional<TokenId> BpeModel::character_token(std::string_view character) const {
+  if (character.size() > 1) return characters_.find(character);
+  const TokenId token = byte_tokens_[static_cast<std::uint8_t>(character.front())];
+  return token < 0 ? std::nullopt : std::optional(token);
+}
+
 void BpeModel::start_from_characters(std::string_view piece, BpeScratch& scratch) const {
   bool& after_unknown = scratch.after_unknown;
   while (!piece.empty()) {
     const std::string_view character = piece.substr(0, next_utf8_character(piece).num_bytes);
     piece.remove_prefix(character.size());
-    const std::optional<TokenId> token = characters_.find(character);
+    const std::optional<TokenId> token = character_token(character);
     const bool is_unknown = !token && !byte_fallback_;
     if (token) {
       append(scratch.symbols, *token);

@@ -76,6 +76,7 @@ class BpeModel {
  private:
   void start_from_bytes(std::string_view piece, BpeScratch& scratch) const;
   void start_from_characters(std::string_view piece, BpeScratch& scratch) const;
+  std::optional<TokenId> character_token(std::string_view character) const;
   void encode_word(std::string_view word, BpeScratch& scratch, EncodingBudget& budget,
                    std::vector<TokenId>& out) const;
   MergeTable::Rank pair_rank(const BpeScratch& scratch, std::int32_t left) const;
@@ -90,7 +91,7 @@ class BpeModel {
   // need one look-up and no merging.
   TokenTable whole_words_;
   MergeTable merges_;
-  std::array<TokenId, 256> byte_tokens_;  // -1: none
+  std::array<TokenId, 256> byte_tokens_;  // reachable entries of one byte; -1: none
   std::optional<std::array<TokenId, 256>> byte_fallback_;
   std::optional<TokenId> unknown_token_;
   bool fuses_unknown_;
