@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decode attention against the memory's read bandwidth (keys and values are read
-// once), prefill in GFLOP/s.
+// once), of 64 sequences and of one alone, whose layers take turns so that none is in a
+// cache; prefill in GFLOP/s.
 //
 //   bench_attention [threads] [heads] [kv heads] [head_dim] [context] [elapsed|processor]
 #include <cmath>
@@ -20,9 +21,11 @@ struct Setting {
   std::size_t num_threads = 2, num_heads = 32, num_kv_heads = 8, head_dim = 64, context = 2048;
 };
 
+constexpr std::size_t kRotatedBytes = std::size_t{320} << 20;
+
 class AttentionBench {
  public:
-  AttentionBench(const Setting& setting, DataType type, std::size_t num_sequences)
+  AttentionBench(const Setting& setting, DataType type, std::size_t num_sequences, std::size_t most_bytes = 0)
       : setting_(setting), num_sequences_(num_sequences) {
     const std::size_t pages = (setting.context + kKvPageTokens - 1) / kKvPageTokens;
     layout_ = {.num_layers = 1,
@@ -30,6 +33,7 @@ class AttentionBench {
                .num_kv_heads = setting.num_kv_heads,
                .head_dim = setting.head_dim,
                .type = type};
+    layout_.num_layers = std::max<std::size_t>(1, most_bytes / kv_pool_bytes(layout_));
     const std::size_t huge = std::size_t{2} << 20;
     pool_.reset(allocate_huge<std::byte>((kv_pool_bytes(layout_) + huge - 1) / huge * huge));
     const auto noise = random_floats(1 << 20, 1);
@@ -61,25 +65,28 @@ class AttentionBench {
     queries_.resize(num_sequences_ * tokens * width, 0.01F);
     attended_.resize(queries_.size());
     const auto blocks = plan_attention(slices, setting_.num_heads, setting_.num_kv_heads);
-    const PagedAttentionArguments arguments{.blocks = blocks,
-                                            .page_table = page_table_.data(),
-                                            .kv_pool = pool_.get(),
-                                            .layout = layout_,
-                                            .num_heads = setting_.num_heads,
-                                            .queries = queries_.data(),
-                                            .query_stride = width,
-                                            .attended = attended_.data(),
-                                            .attended_stride = width,
-                                            .scale = 1.0F / std::sqrt(static_cast<float>(setting_.head_dim))};
+    PagedAttentionArguments arguments{.blocks = blocks,
+                                      .page_table = page_table_.data(),
+                                      .kv_pool = pool_.get(),
+                                      .layout = layout_,
+                                      .num_heads = setting_.num_heads,
+                                      .queries = queries_.data(),
+                                      .query_stride = width,
+                                      .attended = attended_.data(),
+                                      .attended_stride = width,
+                                      .scale = 1.0F / std::sqrt(static_cast<float>(setting_.head_dim))};
     std::vector<double> seconds;
-    for (int repeat = 0; repeat < 9; ++repeat) {
+    for (std::size_t repeat = 0; repeat < std::max<std::size_t>(9, layout_.num_layers); ++repeat) {
+      arguments.layer = repeat % layout_.num_layers;
       seconds.push_back(team.time(paged_attention_num_tasks(arguments),
                                   [&](std::size_t task) { paged_attention_run_task(arguments, task); }));
     }
     return median(seconds);
   }
 
-  double pool_bytes() const { return static_cast<double>(kv_pool_bytes(layout_)); }
+  double layer_bytes() const {
+    return static_cast<double>(kv_pool_bytes(layout_)) / static_cast<double>(layout_.num_layers);
+  }
 
  private:
   struct Release {
@@ -106,10 +113,12 @@ int main(int argc, char** argv) {
               name_of(best_isa()).data(), s.num_threads, s.num_heads, s.num_kv_heads, s.head_dim, s.context);
   std::printf("read: %.1f GB/s\n", bandwidth / 1e9);
   for (const DataType type : {DataType::kBF16, DataType::kF32}) {
-    AttentionBench decode(s, type, 64);
-    const double decode_rate = decode.pool_bytes() / decode.time(team, 1);
-    std::printf("%-5s decode, 64 sequences (%.0f MB): %6.1f GB/s, %.2f of read\n", name_of(type).data(),
-                decode.pool_bytes() / 1e6, decode_rate / 1e9, decode_rate / bandwidth);
+    for (const std::size_t num_sequences : {std::size_t{64}, std::size_t{1}}) {
+      AttentionBench decode(s, type, num_sequences, num_sequences == 1 ? kRotatedBytes : 0);
+      const double rate = decode.layer_bytes() / decode.time(team, 1);
+      std::printf("%-5s decode, %2zu sequences (%.1f MB): %6.1f GB/s, %.2f of read\n", name_of(type).data(),
+                  num_sequences, decode.layer_bytes() / 1e6, rate / 1e9, rate / bandwidth);
+    }
     AttentionBench prefill(s, type, 1);
     for (const std::size_t tokens : {std::size_t{32}, std::size_t{256}, s.context}) {
       const double pairs = static_cast<double>(tokens) *

@@ -3,9 +3,10 @@
 // reads fewer bytes, many rows open them. The arms in turn, with bf16 rows of a, and with
 // these rounded to 8 bits, which is part of their time.
 //
-//   bench_quantized [threads] [K] [N] [rounds] [elapsed|processor] [format ...]
+//   bench_quantized [threads] [K] [N] [rounds] [elapsed|processor] [format or instruction set ...]
 //
-// Formats are Q8_0 and Q4_0 if none is named, each with about 330 MB of copies.
+// Formats are Q8_0 and Q4_0 if none is named, each with about 330 MB of copies; the
+// instruction set is the best one, or the last one named, as the first line of the output names it.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -27,6 +28,7 @@ struct Setting {
   std::size_t num_inputs = 2048;
   std::size_t num_outputs = 5632;
   int num_rounds = 7;
+  Isa isa = best_isa();
 };
 
 // Weights are rotated so that none is still in a cache when its turn comes.
@@ -86,7 +88,8 @@ class Arm {
                                            .a_type = DataType::kBF16,
                                            .a_stride = setting_.num_inputs,
                                            .num_inputs = setting_.num_inputs,
-                                           .rows = q8_rows};
+                                           .rows = q8_rows,
+                                           .isa = setting_.isa};
         sum += team_.time(round_rows_num_tasks(arguments),
                           [&](std::size_t task) { round_rows_run_task(arguments, task); });
       }
@@ -98,7 +101,8 @@ class Arm {
                                       .c = c_.data(),
                                       .c_stride = setting_.num_outputs,
                                       .num_rows = rows,
-                                      .num_threads = setting_.num_threads};
+                                      .num_threads = setting_.num_threads,
+                                      .isa = setting_.isa};
       sum += team_.time(matmul_num_tasks(arguments),
                         [&](std::size_t task) { matmul_run_task(arguments, task); });
     }
@@ -160,19 +164,21 @@ int main(int argc, char** argv) {
   const bool is_shared = argc > 5 && std::string(argv[5]) == "processor";
   Team team(setting.num_threads, is_shared ? Clock::kProcessor : Clock::kElapsed);
   const auto weights = random_floats(setting.num_outputs * setting.num_inputs, 1);
+  std::vector<std::string_view> names(argv + std::min(argc, 6), argv + argc);
+  for (const Isa isa : kAllIsas)
+    if (is_supported(isa) && std::erase(names, name_of(isa)) > 0) setting.isa = isa;
   std::vector<Arm> arms;
   for (const Format& format : kFormats) {
     const bool is_usual = format.format == BlockFormat::kQ8_0 || format.format == BlockFormat::kQ4_0;
-    const bool is_named =
-        std::find(argv + std::min(argc, 6), argv + argc, std::string_view(format.name)) != argv + argc;
-    if (format.format == BlockFormat::kBF16 || (argc > 6 ? is_named : is_usual))
+    const bool is_named = std::find(names.begin(), names.end(), format.name) != names.end();
+    if (format.format == BlockFormat::kBF16 || (names.empty() ? is_usual : is_named))
       arms.emplace_back(setting, format, weights, team);
   }
   const auto values = random_floats(kMaxRows * setting.num_inputs, 2);
   std::vector<std::uint16_t> a(values.size());
   convert_to_bf16(DataType::kF32, values.data(), a.data(), a.size());
   const double bandwidth = read_bandwidth(team, setting.num_threads);
-  std::printf("%s, %zu threads, K %zu, N %zu, %d rounds, read %.1f GB/s\n", name_of(best_isa()).data(),
+  std::printf("%s, %zu threads, K %zu, N %zu, %d rounds, read %.1f GB/s\n", name_of(setting.isa).data(),
               setting.num_threads, setting.num_inputs, setting.num_outputs, setting.num_rounds,
               bandwidth / 1e9);
   if (setting.num_rounds == 0) return 0;
