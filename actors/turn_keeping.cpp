@@ -125,7 +125,7 @@ void TurnKeeping::write_changes(std::int64_t now) {
       is_good = file_.erase(change.number) && is_good;
     }
   }
-  if (is_sync_due_) is_sync_due_ = !file_.sync_erased();
+  if (is_sync_due_) is_sync_due_ = !file_.sync_erased() || !is_good;
   note(add_unwritten(now) && is_good && !is_sync_due_);
 }
 

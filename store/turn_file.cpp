@@ -27,6 +27,7 @@ namespace troupe {
 namespace {
 
 constexpr const char* kHalfWritten = "turns.log.new";
+constexpr const char* kReplaced = "turns.log.old";
 constexpr std::uint64_t kHeader = 0x32534e5255545254;  // changes with the byte order, too
 constexpr std::uint32_t kMagic = 0x314e5254;
 constexpr std::uint64_t kMostAtOnce = std::uint64_t{1} << 20;
@@ -101,17 +102,28 @@ bool has_zeros(int file, std::uint64_t place, std::uint64_t num_bytes) {
   return true;
 }
 
-// False, and it stays: the disk refuses to overwrite it.
-bool remove_overwritten(const StateDirectory& directory, const char* name) {
+// A file that can't be opened for this reason is none that was written here.
+bool is_of_others(int problem) {
+  return problem == ELOOP || problem == EISDIR || problem == ENXIO || problem == ENODEV;
+}
+
+// 0, also where there is none; or the error, and it stays.
+int try_remove_overwritten(const StateDirectory& directory, const char* name) {
   const PlainFile file = open_in(directory, name, 0);
+  if (!file.is_open() && errno == ENOENT) return 0;
+  if (!file.is_open() && !is_of_others(errno)) return errno;
   const bool is_ours = file.is_open() && plain_size(file.get()) && make_private(file.get());
-  if (const int problem = is_ours ? overwrite_behind(file.get(), 0) : 0) {
-    log(LogLevel::kWarning, "a file of turns can't be overwritten, and stays until it can",
+  if (const int problem = is_ours ? overwrite_behind(file.get(), 0) : 0) return problem;
+  return ::unlinkat(directory.descriptor(), name, 0) == 0 ? 0 : errno;
+}
+
+// False, and it stays: the disk refuses to overwrite or remove it.
+bool remove_overwritten(const StateDirectory& directory, const char* name) {
+  const int problem = try_remove_overwritten(directory, name);
+  if (problem != 0)
+    log(LogLevel::kWarning, "a file of turns can't be overwritten and removed, and stays until it can",
         {{"file", name}, {"reason", std::generic_category().message(problem)}});
-    return false;
-  }
-  ::unlinkat(directory.descriptor(), name, 0);
-  return true;
+  return problem == 0;
 }
 
 // With its head, whose checksum depends on its place.
@@ -130,7 +142,7 @@ int copy_part(int from, std::uint64_t from_place, int to, std::uint64_t to_place
 }  // namespace
 
 void remove_turn_file(const StateDirectory& directory) {
-  for (const char* name : {kTurnFileName, kHalfWritten}) (void)remove_overwritten(directory, name);
+  for (const char* name : {kTurnFileName, kHalfWritten, kReplaced}) (void)remove_overwritten(directory, name);
 }
 
 TurnFile::TurnFile(const StateDirectory& directory) : directory_(directory) {
@@ -246,13 +258,20 @@ bool TurnFile::overwrite_erased() {
 }
 
 bool TurnFile::remove_old() {
-  if (has_old_) has_old_ = !remove_overwritten(directory_, kHalfWritten);
+  if (!std::exchange(has_old_, false)) return true;
+  for (const char* name : {kHalfWritten, kReplaced})
+    if (!remove_overwritten(directory_, name)) has_old_ = true;
   return !has_old_;
 }
 
+// Behind a sync that failed, the system takes the zeros in its cache for written: another sync alone would
+// succeed without them.
 bool TurnFile::sync_erased() {
-  if (has_unsynced_zeros_ && ::fdatasync(file_.get()) != 0) return false;
-  has_unsynced_zeros_ = false;
+  if (!unsynced_.empty() && ::fdatasync(file_.get()) != 0) {
+    to_overwrite_.merge(unsynced_);
+    return false;
+  }
+  unsynced_.clear();
   return true;
 }
 
@@ -261,7 +280,7 @@ int TurnFile::overwrite(std::uint64_t number, const Place& place) {
   BlockHead head{.kind = BlockKind::kErased, .num_bytes = place.num_bytes, .number = number};
   const auto begin = place.begin - sizeof(head);
   head.checksum = checksum_of(head, begin, {});
-  has_unsynced_zeros_ = true;
+  unsynced_.insert_or_assign(number, place);
   if (const int problem = write_all_at(file_.get(), begin, bytes_of(head))) return problem;
   return write_zeros(file_.get(), place.begin, place.num_bytes);
 }
@@ -311,25 +330,31 @@ bool TurnFile::copy_parts() {
   file_ = std::move(copied);
   places_ = std::move(places);
   to_overwrite_.clear();
-  has_unsynced_zeros_ = false;
+  unsynced_.clear();
   end_ = end;
   num_erased_ = 0;
   return true;
 }
 
-// The copy takes the file's name. The file takes the copy's until it is overwritten, so that the next process
-// finds its words if this one is killed in between; where a file system can't exchange names, it has none.
+// The copy takes the file's name. The file takes another one until it is overwritten, so that the next process
+// finds its words if this one is killed in between.
 bool TurnFile::replace_old() {
-  const int directory = directory_.descriptor();
-  if (::renameat2(directory, kHalfWritten, directory, kTurnFileName, RENAME_EXCHANGE) == 0) {
-    has_old_ = true;
-    (void)remove_old();
-    return true;
-  }
-  const bool is_lost = errno == ENOENT || errno == EIO;
-  if (is_lost || ::renameat(directory, kHalfWritten, directory, kTurnFileName) != 0) return false;
-  (void)cut_off(file_.get(), 0);
+  if (!take_name()) return false;
+  has_old_ = true;
+  (void)remove_old();
   return true;
+}
+
+// False: the file has its name as before. Where a file system can't exchange names, a process that is killed
+// between the two steps leaves no file of turns, but both under names at which the next one looks.
+bool TurnFile::take_name() {
+  const int directory = directory_.descriptor();
+  if (::renameat2(directory, kHalfWritten, directory, kTurnFileName, RENAME_EXCHANGE) == 0) return true;
+  const bool is_lost = errno == ENOENT || errno == EIO;
+  if (is_lost || ::renameat(directory, kTurnFileName, directory, kReplaced) != 0) return false;
+  if (::renameat(directory, kHalfWritten, directory, kTurnFileName) == 0) return true;
+  (void)::renameat(directory, kReplaced, directory, kTurnFileName);
+  return false;
 }
 
 }  // namespace troupe

@@ -48,7 +48,7 @@ class TurnFile {
   // false): the next call begins behind that.
   [[nodiscard]] bool overwrite_erased();
   // Zeros that erase() and overwrite_erased() wrote are on the disk when this returns. False: it
-  // failed.
+  // failed, and overwrite_erased() is to write them again before the next try.
   [[nodiscard]] bool sync_erased();
   // The file from which a copy was made is overwritten and gone. False: the disk refuses that,
   // which is logged, and the whole file is tried again by the next call.
@@ -75,6 +75,7 @@ class TurnFile {
   void copy_without_gaps();
   bool copy_parts();
   bool replace_old();
+  bool take_name();
 
   const StateDirectory& directory_;
   PlainFile file_;
@@ -84,7 +85,7 @@ class TurnFile {
   std::map<std::uint64_t, Place> places_;        // by number
   std::map<std::uint64_t, Place> to_overwrite_;  // erased parts, with bytes still there
   std::uint64_t next_to_overwrite_ = 0;          // the number at which to try first
-  bool has_unsynced_zeros_ = false;
+  std::map<std::uint64_t, Place> unsynced_;      // erased parts, with zeros that may be in the cache alone
   bool has_old_ = false;  // or a copy that was not finished: its words may be there
   std::uint64_t last_number_ = 0;
   std::vector<StoredTurn> stored_;

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -25,7 +26,24 @@ namespace {
 
 using test::FailingDisk;
 using test::FreedBytes;
+using test::RefusedCalls;
 using test::TemporaryDirectory;
+
+// While it lives, this process can't open a file.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    REQUIRE(::getrlimit(RLIMIT_NOFILE, &before_) == 0);
+    const rlimit none{.rlim_cur = 0, .rlim_max = before_.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  }
+  ~NoDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  NoDescriptors(const NoDescriptors&) = delete;
+  NoDescriptors& operator=(const NoDescriptors&) = delete;
+
+ private:
+  rlimit before_{};
+};
 
 StoredTurn turn(std::uint64_t number, std::uint64_t before = 0, const std::string& answer = "an answer") {
   return {.number = number,
@@ -152,6 +170,28 @@ TEST_CASE("turn file: zeros of erased parts are synced once, where there are any
   CHECK(file.sync_erased());
   CHECK(file.sync_erased());
   CHECK(watched.num_syncs() == 1);
+}
+
+TEST_CASE("turn file: zeros that a sync did not bring to the disk are written again before the next") {
+  const TemporaryDirectory root;
+  const StateDirectory directory(root.path());
+  const auto path = root.path() / kTurnFileName;
+  TurnFile file(directory);
+  CHECK(file.add(turn(1, 0, "Anna")));
+  CHECK(file.add(turn(2, 0, "Clara")));
+  const auto on_disk = test::file_text(path);
+  CHECK(file.erase(1));
+  {
+    const RefusedCalls refused(RefusedCalls::Kind::kSync);
+    CHECK_FALSE(file.sync_erased());
+  }
+  // The system takes what it could not write for written, and may read it again from the disk.
+  const PlainFile disk(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  REQUIRE(write_all_at(disk.get(), 0, on_disk) == 0);
+  CHECK(file.overwrite_erased());
+  CHECK(file.sync_erased());
+  CHECK(test::file_text(path).find("Anna") == std::string::npos);
+  CHECK(TurnFile(directory).take_stored() == std::vector<StoredTurn>{turn(2, 0, "Clara")});
 }
 
 TEST_CASE("turn file: bytes that can't be read are damage, wherever they are, and one start sees them") {
@@ -300,6 +340,37 @@ TEST_CASE("turn file: an old file that a disk refused to overwrite is tried agai
   CHECK(file.add(turn(4, 3)));
 }
 
+TEST_CASE("turn file: where names can't be exchanged, a file that was copied has one while it has words") {
+  const TemporaryDirectory root;
+  configure_logging(LogLevel::kOff, LogFormat::kText);
+  const auto old = root.path() / "turns.log.old";
+  const StateDirectory directory(root.path());
+  const RefusedCalls refused(RefusedCalls::Kind::kExchange);
+  {
+    TurnFile file(directory);
+    CHECK(file.add(turn(1, 0, "Anna")));
+    CHECK(file.add(turn(2, 0, std::string(2'000'000, 'x'))));
+    const auto end = std::filesystem::file_size(root.path() / kTurnFileName);
+    CHECK(file.add(turn(3, 0, "Clara")));
+    const FreedBytes freed;
+    {
+      const FailingDisk disk(end);  // the copy has room, the zeros over Clara have none
+      CHECK(file.erase(2));
+      CHECK(test::file_text(old).find("Clara") != std::string::npos);
+      CHECK_FALSE(file.remove_old());
+    }
+    CHECK(file.remove_old());
+    CHECK_FALSE(std::filesystem::exists(old));
+    CHECK(freed.num_nameless() == 0);
+    CHECK(freed.num_not_overwritten() == 0);
+  }
+  CHECK(TurnFile(directory).take_stored() ==
+        std::vector<StoredTurn>{turn(1, 0, "Anna"), turn(3, 0, "Clara")});
+  root.write("turns.log.old", "what a process left that was killed");
+  CHECK(TurnFile(directory).take_stored().size() == 2);
+  CHECK_FALSE(std::filesystem::exists(old));
+}
+
 TEST_CASE("turn file: damage that a disk refuses to overwrite is cut off all the same") {
   const TemporaryDirectory root;
   configure_logging(LogLevel::kOff, LogFormat::kText);
@@ -370,6 +441,29 @@ TEST_CASE("turn file: words that a disk refuses to overwrite are left for the ne
   CHECK(test::file_text(path) == "Anna");
   remove_turn_file(directory);
   CHECK_FALSE(std::filesystem::exists(path));
+}
+
+TEST_CASE("turn file: one that can't be opened or removed is not taken for gone") {
+  const TemporaryDirectory root;
+  const StateDirectory directory(root.path());
+  configure_logging(LogLevel::kOff, LogFormat::kText);
+  const auto path = root.path() / kTurnFileName;
+  root.write(kTurnFileName, "Anna");
+  {
+    const NoDescriptors none;
+    remove_turn_file(directory);
+  }
+  CHECK(test::file_text(path) == "Anna");
+  remove_turn_file(directory);
+  CHECK_FALSE(std::filesystem::exists(path));
+  root.write("turns.log.new", "Anna");
+  TurnFile file(directory);
+  CHECK_FALSE(std::filesystem::exists(root.path() / "turns.log.new"));
+  root.write("turns.log.new", "Clara");
+  const RefusedCalls refused(RefusedCalls::Kind::kUnlink);
+  TurnFile other(directory);
+  CHECK_FALSE(other.remove_old());
+  CHECK(test::file_text(root.path() / "turns.log.new").find("Clara") == std::string::npos);
 }
 
 TEST_CASE("turn file: it is for the owner only, and has one name") {

@@ -15,6 +15,7 @@ namespace {
 
 FreedBytes* watch = nullptr;
 std::uint64_t unreadable_begin = 0, unreadable_end = 0;
+RefusedCalls::Kind refused = RefusedCalls::Kind::kNone;
 
 ssize_t read_at(int file, void* bytes, std::size_t size, off_t place) {
   return ::syscall(SYS_pread64, file, bytes, size, place);
@@ -47,7 +48,14 @@ void note_loss_of_name(int directory, const char* name) {
   ::close(file);
 }
 
-int synced(int result, int file) {
+int refuse(int error) {
+  errno = error;
+  return -1;
+}
+
+int sync_by(long call, int file) {
+  if (refused == RefusedCalls::Kind::kSync) return refuse(EIO);
+  const int result = static_cast<int>(::syscall(call, file));
   const int error = errno;
   if (watch != nullptr && result == 0) watch->note_sync(file);
   errno = error;
@@ -84,16 +92,17 @@ UnreadableBytes::UnreadableBytes(std::uint64_t begin, std::uint64_t end) {
 }
 UnreadableBytes::~UnreadableBytes() { unreadable_begin = unreadable_end = 0; }
 
+RefusedCalls::RefusedCalls(Kind kind) { refused = kind; }
+RefusedCalls::~RefusedCalls() { refused = Kind::kNone; }
+
 }  // namespace troupe::test
 
 // Instead of the library's.
 extern "C" {
 
-int fdatasync(int file) {
-  return troupe::test::synced(static_cast<int>(::syscall(SYS_fdatasync, file)), file);
-}
+int fdatasync(int file) { return troupe::test::sync_by(SYS_fdatasync, file); }
 
-int fsync(int file) { return troupe::test::synced(static_cast<int>(::syscall(SYS_fsync, file)), file); }
+int fsync(int file) { return troupe::test::sync_by(SYS_fsync, file); }
 
 int ftruncate(int file, off_t size) noexcept {
   if (troupe::test::watch != nullptr) troupe::test::watch->note_free(file, static_cast<std::uint64_t>(size));
@@ -101,13 +110,17 @@ int ftruncate(int file, off_t size) noexcept {
 }
 
 int unlinkat(int directory, const char* name, int flags) noexcept {
+  if (troupe::test::refused == troupe::test::RefusedCalls::Kind::kUnlink) return troupe::test::refuse(EIO);
   troupe::test::note_loss_of_name(directory, name);
   return static_cast<int>(::syscall(SYS_unlinkat, directory, name, flags));
 }
 
 int renameat2(int old_directory, const char* old_name, int new_directory, const char* new_name,
               unsigned flags) noexcept {
-  if ((flags & RENAME_EXCHANGE) == 0) troupe::test::note_loss_of_name(new_directory, new_name);
+  const bool exchanges = (flags & RENAME_EXCHANGE) != 0;
+  if (exchanges && troupe::test::refused == troupe::test::RefusedCalls::Kind::kExchange)
+    return troupe::test::refuse(EINVAL);
+  if (!exchanges) troupe::test::note_loss_of_name(new_directory, new_name);
   return static_cast<int>(::syscall(SYS_renameat2, old_directory, old_name, new_directory, new_name, flags));
 }
 
@@ -117,10 +130,8 @@ int renameat(int old_directory, const char* old_name, int new_directory, const c
 
 ssize_t pread(int file, void* bytes, std::size_t size, off_t place) {
   const auto begin = static_cast<std::uint64_t>(place);
-  if (begin < troupe::test::unreadable_end && begin + size > troupe::test::unreadable_begin) {
-    errno = EIO;
-    return -1;
-  }
+  const bool is_there = begin < troupe::test::unreadable_end && begin + size > troupe::test::unreadable_begin;
+  if (is_there) return troupe::test::refuse(EIO);
   return troupe::test::read_at(file, bytes, size, place);
 }
 }

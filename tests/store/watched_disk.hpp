@@ -45,4 +45,14 @@ class UnreadableBytes {
   UnreadableBytes& operator=(const UnreadableBytes&) = delete;
 };
 
+// While it lives, calls of one kind fail: EIO, or EINVAL where names can't be exchanged.
+class RefusedCalls {
+ public:
+  enum class Kind : std::uint8_t { kNone, kSync, kUnlink, kExchange };
+  explicit RefusedCalls(Kind kind);
+  ~RefusedCalls();
+  RefusedCalls(const RefusedCalls&) = delete;
+  RefusedCalls& operator=(const RefusedCalls&) = delete;
+};
+
 }  // namespace troupe::test
