@@ -8,10 +8,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string_view>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #define XXH_INLINE_ALL
@@ -32,6 +35,9 @@ constexpr std::uint64_t kHeader = 0x32534e5255545254;  // changes with the byte 
 constexpr std::uint32_t kMagic = 0x314e5254;
 constexpr std::uint64_t kMostAtOnce = std::uint64_t{1} << 20;
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;  // of a part
+// A disk that was away for a moment is no damage.
+constexpr int kReadTries = 3;
+constexpr std::chrono::milliseconds kBetweenTries{50};
 
 enum class BlockKind : std::uint32_t { kPart = 1, kErased = 2 };
 
@@ -92,6 +98,16 @@ PlainFile open_in(const StateDirectory& directory, const std::string& name, int 
   constexpr mode_t kOwnerOnly = 0600;
   return PlainFile(::openat(directory.descriptor(), name.c_str(),
                             O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | flags, kOwnerOnly));
+}
+
+// As read_all_at().
+std::optional<std::string> read_patiently(int file, std::uint64_t place, std::uint64_t size) {
+  auto bytes = read_all_at(file, place, size);
+  for (int tries = 1; !bytes && tries < kReadTries; ++tries) {
+    std::this_thread::sleep_for(kBetweenTries);
+    bytes = read_all_at(file, place, size);
+  }
+  return bytes;
 }
 
 bool has_zeros(int file, std::uint64_t place, std::uint64_t num_bytes) {
@@ -161,7 +177,7 @@ void TurnFile::open_or_create() {
   if (!size || !make_private(file_.get()))
     throw std::runtime_error(std::string(kTurnFileName) + " is not a plain file of this user's alone");
   std::uint64_t header = 0;
-  const auto first = read_all_at(file_.get(), 0, sizeof(header));
+  const auto first = read_patiently(file_.get(), 0, sizeof(header));
   std::string_view bytes = first ? std::string_view(*first) : std::string_view();
   end_ = sizeof(header);
   if (take(bytes, header) && header == kHeader) return;
@@ -178,7 +194,7 @@ void TurnFile::read() {
   const auto size = plain_size(file_.get()).value_or(0);
   for (;;) {
     BlockHead head;
-    const auto read_head = read_all_at(file_.get(), end_, sizeof(head));
+    const auto read_head = read_patiently(file_.get(), end_, sizeof(head));
     std::string_view bytes = read_head ? std::string_view(*read_head) : std::string_view();
     const auto contents = end_ + sizeof(head);
     if (!take(bytes, head) || head.magic != kMagic) break;
@@ -192,7 +208,7 @@ void TurnFile::read() {
       if (!has_zeros(file_.get(), contents, head.num_bytes))
         to_overwrite_[head.number] = {.begin = contents, .num_bytes = head.num_bytes};
     } else {
-      const auto part = read_all_at(file_.get(), contents, head.num_bytes);
+      const auto part = read_patiently(file_.get(), contents, head.num_bytes);
       if (!part || head.checksum != checksum_of(head, end_, *part) || !read_contents(*part, turn)) break;
       if (turn.number <= turn.before || !places_.try_emplace(turn.number).second) break;
       places_[turn.number] = {
@@ -336,8 +352,8 @@ bool TurnFile::copy_parts() {
   return true;
 }
 
-// The copy takes the file's name. The file takes another one until it is overwritten, so that the next process
-// finds its words if this one is killed in between.
+// The copy takes the file's name. The file takes another one until it is overwritten, so that the next
+// process finds its words if this one is killed in between.
 bool TurnFile::replace_old() {
   if (!take_name()) return false;
   has_old_ = true;

@@ -194,6 +194,23 @@ TEST_CASE("turn file: zeros that a sync did not bring to the disk are written ag
   CHECK(TurnFile(directory).take_stored() == std::vector<StoredTurn>{turn(2, 0, "Clara")});
 }
 
+TEST_CASE("turn file: a disk that is away for a moment costs no turns") {
+  for (const bool is_header : {false, true}) {
+    const TemporaryDirectory root;
+    std::size_t second = 0;
+    {
+      const StateDirectory directory(root.path());
+      TurnFile file(directory);
+      CHECK(file.add(turn(1)));
+      second = std::filesystem::file_size(root.path() / kTurnFileName);
+      CHECK(file.add(turn(2)));
+    }
+    const std::size_t begin = is_header ? 0 : second;
+    const test::UnreadableBytes bytes(begin, begin + 8, 2);
+    CHECK(stored_in(root) == std::vector<StoredTurn>{turn(1), turn(2)});
+  }
+}
+
 TEST_CASE("turn file: bytes that can't be read are damage, wherever they are, and one start sees them") {
   std::size_t second = 0;
   for (const bool is_header : {false, true}) {

@@ -15,6 +15,7 @@ namespace {
 
 FreedBytes* watch = nullptr;
 std::uint64_t unreadable_begin = 0, unreadable_end = 0;
+int num_unreadable_times = 0;
 RefusedCalls::Kind refused = RefusedCalls::Kind::kNone;
 
 ssize_t read_at(int file, void* bytes, std::size_t size, off_t place) {
@@ -86,9 +87,10 @@ void FreedBytes::note_free(int file, std::uint64_t from) {
   num_nameless_ += status.st_nlink == 0 ? 1 : 0;
 }
 
-UnreadableBytes::UnreadableBytes(std::uint64_t begin, std::uint64_t end) {
+UnreadableBytes::UnreadableBytes(std::uint64_t begin, std::uint64_t end, int num_times) {
   unreadable_begin = begin;
   unreadable_end = end;
+  num_unreadable_times = num_times;
 }
 UnreadableBytes::~UnreadableBytes() { unreadable_begin = unreadable_end = 0; }
 
@@ -131,7 +133,7 @@ int renameat(int old_directory, const char* old_name, int new_directory, const c
 ssize_t pread(int file, void* bytes, std::size_t size, off_t place) {
   const auto begin = static_cast<std::uint64_t>(place);
   const bool is_there = begin < troupe::test::unreadable_end && begin + size > troupe::test::unreadable_begin;
-  if (is_there) return troupe::test::refuse(EIO);
+  if (is_there && troupe::test::num_unreadable_times-- > 0) return troupe::test::refuse(EIO);
   return troupe::test::read_at(file, bytes, size, place);
 }
 }

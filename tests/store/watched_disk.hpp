@@ -36,10 +36,10 @@ class FreedBytes {
   int num_freed_ = 0, num_not_overwritten_ = 0, num_nameless_ = 0, num_syncs_ = 0;
 };
 
-// While it lives, bytes [begin, end) of any file can't be read.
+// While it lives, bytes [begin, end) of any file can't be read, or not so many times.
 class UnreadableBytes {
  public:
-  UnreadableBytes(std::uint64_t begin, std::uint64_t end);
+  UnreadableBytes(std::uint64_t begin, std::uint64_t end, int num_times = 1'000'000);
   ~UnreadableBytes();
   UnreadableBytes(const UnreadableBytes&) = delete;
   UnreadableBytes& operator=(const UnreadableBytes&) = delete;
