@@ -51,8 +51,11 @@ std::size_t cut(std::byte* base, const BatchCapacity& capacity, BatchInput& inpu
   cutter.cut(input.token_types, capacity.token_types);
   cutter.cut(input.nodes, capacity.nodes);
   cutter.cut(input.input_rows, capacity.input_rows);
+  cutter.cut(input.state_rows, capacity.state_rows);
   return cutter.offset();
 }
+
+bool hands_out_state(const SequenceSlice& slice) { return slice.sample && slice.wants_state; }
 
 void fill_sample_rows(const Batch& batch, const BatchInput& input) {
   std::uint32_t token = 0;
@@ -139,6 +142,17 @@ void fill_nodes(const Batch& batch, const BatchInput& input) {
   std::copy(batch.input_rows.begin(), batch.input_rows.end(), input.input_rows);
 }
 
+// The state at a slice's last token. Padding is handed out, too, and looked at by nobody.
+void fill_state_rows(const Batch& batch, const BatchCapacity& capacity, const BatchInput& input) {
+  std::uint32_t token = 0;
+  std::uint32_t* row = input.state_rows;
+  for (const SequenceSlice& slice : batch.slices) {
+    token += slice.num_tokens;
+    if (hands_out_state(slice)) *row++ = token - 1;
+  }
+  std::fill(row, input.state_rows + capacity.state_rows, 0);
+}
+
 // Places of padding differ from one another as long as they are fewer than a
 // page has tokens; nobody reads them.
 void fill_padding(const Batch& batch, const BatchCapacity& capacity, const Padding& padding,
@@ -169,6 +183,10 @@ std::size_t BatchInput::size_bytes(const BatchCapacity& capacity) {
   return cut(nullptr, capacity, input);
 }
 
+std::uint32_t num_states(const Batch& batch) {
+  return static_cast<std::uint32_t>(std::count_if(batch.slices.begin(), batch.slices.end(), hands_out_state));
+}
+
 BatchCapacity capacity_of(const Batch& batch, const AttentionPlan& plan, StateKind state) {
   BatchCapacity capacity{.tokens = batch.num_tokens(),
                          .output_rows = batch.num_output_rows(),
@@ -181,6 +199,7 @@ BatchCapacity capacity_of(const Batch& batch, const AttentionPlan& plan, StateKi
     capacity.biased += static_cast<std::uint32_t>(slice.biased.size());
     capacity.mask_words += static_cast<std::uint32_t>(slice.allowed.size());
   }
+  if (state == StateKind::kPages) capacity.state_rows = num_states(batch);
   for (std::size_t i = 0; i < plan.items.size(); ++i)
     capacity.items[i] = static_cast<std::uint32_t>(plan.items[i].size());
   if (state == StateKind::kRows) {
@@ -205,6 +224,7 @@ void fill(const Batch& batch, const AttentionPlan& plan, const BatchCapacity& ca
     fill_slices(batch, plan, input);
   }
   fill_sample_rows(batch, input);
+  if (capacity.state_rows > 0) fill_state_rows(batch, capacity, input);
   fill_padding(batch, capacity, padding, input);
   std::copy(batch.page_table.begin(), batch.page_table.end(), input.page_table);
   *input.counts = {.merges = static_cast<std::uint32_t>(plan.merges.size())};

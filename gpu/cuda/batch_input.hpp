@@ -38,6 +38,7 @@ struct BatchCapacity {
   // For slices that are nodes of graphs, else 0.
   std::uint32_t nodes = 0;
   std::uint32_t input_rows = 0;  // that nodes read, all together
+  std::uint32_t state_rows = 0;  // tokens that hand out their state
   auto operator<=>(const BatchCapacity&) const = default;
 };
 
@@ -64,6 +65,7 @@ struct BatchInput {
   std::uint8_t* token_types = nullptr;  // [token_types]: 1 from a slice's second_text on
   NodeRows* nodes = nullptr;            // [nodes]
   std::uint32_t* input_rows = nullptr;  // [input_rows]
+  std::uint32_t* state_rows = nullptr;  // [state_rows]
 
   // Parts of the memory at `base`, which may be null to learn the size.
   static BatchInput at(std::byte* base, const BatchCapacity& capacity);
@@ -76,6 +78,9 @@ struct Padding {
   PageId page = 0;
   SlotId slot = 0;
 };
+
+// Slices that hand out a state, where the program has one.
+std::uint32_t num_states(const Batch& batch);
 
 // Exactly what a batch needs. The plan is of plan_attention(), or of plan_self_attention()
 // where slices are whole sequences, which have no pages: a token's place is its position; or

@@ -34,6 +34,7 @@ DeviceDescription describe(const CudaModelPlan& plan, const CudaDeviceOptions& o
   description.vocabulary_size = plan.network->shapes().vocabulary_size;
   description.max_penalized_tokens = plan.capacity.penalized;
   description.cells = plan.network->cells();
+  description.hands_out_states = plan.handed_width > 0;
   return description;
 }
 
@@ -50,7 +51,8 @@ BatchCapacity graph_capacity(const BatchCapacity& exact, const ProgramShape& sha
                          .mask_words = rounded_up(exact.mask_words),
                          .merges = rounded_up(exact.merges),
                          .nodes = exact.nodes == 0 ? 0 : shape.max_tokens,
-                         .input_rows = rounded_up(exact.input_rows)};
+                         .input_rows = rounded_up(exact.input_rows),
+                         .state_rows = rounded_up(exact.state_rows)};
   for (std::size_t i = 0; i < exact.items.size(); ++i) capacity.items[i] = rounded_up(exact.items[i]);
   return capacity;
 }
@@ -58,6 +60,11 @@ BatchCapacity graph_capacity(const BatchCapacity& exact, const ProgramShape& sha
 bool gives_logprobs(const SequenceSlice& slice) { return slice.sample && slice.sampling.wants_logprobs(); }
 std::uint32_t num_logprobs(const Batch& batch) {
   return static_cast<std::uint32_t>(std::count_if(batch.slices.begin(), batch.slices.end(), gives_logprobs));
+}
+
+// Of a batch's states that are handed out.
+std::size_t handed_bytes(const Batch& batch, const CudaModelPlan& plan) {
+  return plan.handed_width > 0 ? std::size_t{num_states(batch)} * plan.handed_width * sizeof(float) : 0;
 }
 
 // Of a batch's results; 0 where it gives tokens.
@@ -84,6 +91,7 @@ CudaDevice::CudaDevice(std::shared_ptr<const CudaModel> model, const CudaDeviceO
       logprobs_(model_->plan.capacity.output_rows * sizeof(RowLogprobs)),
       vectors_(model_->plan.vector_bytes()),
       state_(model_->plan.state_bytes()),
+      handed_(model_->plan.handed_bytes()),
       tokens_of_slots_((description_.num_slots + 1) * sizeof(std::int32_t)),
       recent_tokens_((description_.num_slots + 1) * kRecentTokens * sizeof(std::int32_t)),
       began_(sizeof(std::uint64_t)),
@@ -91,6 +99,7 @@ CudaDevice::CudaDevice(std::shared_ptr<const CudaModel> model, const CudaDeviceO
       pinned_tokens_(ring_size_ * model_->plan.capacity.output_rows * sizeof(std::int32_t)),
       pinned_logprobs_(ring_size_ * model_->plan.capacity.output_rows * sizeof(RowLogprobs)),
       pinned_vectors_(ring_size_ * model_->plan.vector_bytes()),
+      pinned_handed_(ring_size_ * model_->plan.handed_bytes()),
       pinned_times_(ring_size_ * sizeof(std::uint64_t)),
       word_(sizeof(std::uint64_t)),
       gemms_(gemm_workspace_.get(), kGemmWorkspaceBytes),
@@ -109,7 +118,8 @@ CudaDevice::CudaDevice(std::shared_ptr<const CudaModel> model, const CudaDeviceO
                  .few_token_workspace = few_token_workspace_.get(),
                  .vectors = reinterpret_cast<float*>(vectors_.get()),
                  .state = reinterpret_cast<float*>(state_.get()),
-                 .state_width = model_->plan.network->shapes().row_width},
+                 .state_width = model_->plan.network->shapes().row_width,
+                 .states = reinterpret_cast<float*>(handed_.get())},
                 model_->weights, gemms_, choices_,
                 {.num_heads = model_->plan.network->shapes().num_heads,
                  .compute_type = model_->plan.compute_type,
@@ -184,6 +194,9 @@ void CudaDevice::queue(Ticket ticket, const std::shared_ptr<const Program>& prog
     if (prepared) queue_program(*prepared, *batch);
     if (const std::size_t size = vector_bytes(*batch, model_->plan.cell); size > 0)
       CUDA_CHECK(cudaMemcpyAsync(pinned_vectors(ticket), vectors_.get(), size, cudaMemcpyDeviceToHost,
+                                 compute_.handle()));
+    if (const std::size_t size = handed_bytes(*batch, model_->plan); size > 0)
+      CUDA_CHECK(cudaMemcpyAsync(pinned_handed(ticket), handed_.get(), size, cudaMemcpyDeviceToHost,
                                  compute_.handle()));
     launch_signal({.token_ids = reinterpret_cast<const std::int32_t*>(sampled_.get()),
                    .num_tokens = batch->num_output_rows(),
@@ -319,6 +332,10 @@ float* CudaDevice::pinned_vectors(Ticket ticket) const {
   return reinterpret_cast<float*>(pinned_vectors_.get() + ticket % ring_size_ * model_->plan.vector_bytes());
 }
 
+float* CudaDevice::pinned_handed(Ticket ticket) const {
+  return reinterpret_cast<float*>(pinned_handed_.get() + ticket % ring_size_ * model_->plan.handed_bytes());
+}
+
 std::uint64_t* CudaDevice::pinned_time(Ticket ticket) const {
   return reinterpret_cast<std::uint64_t*>(pinned_times_.get()) + ticket % ring_size_;
 }
@@ -380,6 +397,7 @@ BatchResult CudaDevice::result_of(const Submission& submission) {
   result.tokens = tokens_of(submission, outcome.void_slices);
   result.logprobs = logprobs_of(submission);
   result.vectors = vectors_of(submission);
+  result.states = states_of(submission);
   return result;
 }
 
@@ -420,6 +438,12 @@ std::vector<float> CudaDevice::vectors_of(const Submission& submission) const {
   const std::size_t size = vector_bytes(*submission.batch, model_->plan.cell) / sizeof(float);
   const float* vectors = pinned_vectors(submission.ticket);
   return {vectors, vectors + size};
+}
+
+std::vector<float> CudaDevice::states_of(const Submission& submission) const {
+  const std::size_t size = handed_bytes(*submission.batch, model_->plan) / sizeof(float);
+  const float* states = pinned_handed(submission.ticket);
+  return {states, states + size};
 }
 
 void CudaDevice::publish(BatchResult result) {

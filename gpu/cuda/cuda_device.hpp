@@ -98,6 +98,8 @@ class CudaDevice final : public Device {
   std::uint64_t* pinned_time(Ticket ticket) const;
   SlotId input_slot(const Batch& batch, const SequenceSlice& slice) const;
   float* pinned_vectors(Ticket ticket) const;
+  std::vector<float> states_of(const Submission& submission) const;
+  float* pinned_handed(Ticket ticket) const;
 
   std::shared_ptr<const CudaModel> model_;
   CudaDeviceOptions options_;
@@ -106,8 +108,9 @@ class CudaDevice final : public Device {
 
   Stream compute_;
   DeviceMemory pool_, arena_, partials_, gemm_workspace_, few_token_workspace_, input_, sampled_, logprobs_,
-      vectors_, state_, tokens_of_slots_, recent_tokens_, began_;
-  PinnedMemory pinned_inputs_, pinned_tokens_, pinned_logprobs_, pinned_vectors_, pinned_times_, word_;
+      vectors_, state_, handed_, tokens_of_slots_, recent_tokens_, began_;
+  PinnedMemory pinned_inputs_, pinned_tokens_, pinned_logprobs_, pinned_vectors_, pinned_handed_,
+      pinned_times_, word_;
   CublasGemms gemms_;
   GemmChoices choices_;
   ProgramExecutor executor_;

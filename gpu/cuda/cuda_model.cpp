@@ -72,6 +72,13 @@ AttentionLimits attention_limits(const CudaModelPlan& plan) {
           .has_tiles = can_tile_attention(plan.layout())};
 }
 
+// All programs of its cell that draws hand out the same state, or none does.
+std::uint32_t handed_width_of(const CudaModelPlan& plan) {
+  if (!plan.has_pages()) return 0;
+  const Program program = plan.network->build_program(0, {1, 1}, plan.compute_type);
+  return program.state ? program.tensors[program.state->tensor].columns : 0;
+}
+
 // Enough for any sequence alone.
 std::uint32_t max_penalized_tokens(const CudaModelPlan& plan, std::uint32_t num_draws) {
   const std::uint32_t of_a_sequence = std::min(plan.context_length, plan.network->shapes().vocabulary_size);
@@ -95,8 +102,9 @@ BatchCapacity with_few_items(BatchCapacity capacity, std::uint32_t num_items) {
 
 // As graphs want it, whose parts are of powers of two.
 BatchCapacity rounded_up(BatchCapacity capacity) {
-  for (std::uint32_t* count : {&capacity.pages, &capacity.suppressed, &capacity.penalized, &capacity.biased,
-                               &capacity.mask_words, &capacity.merges, &capacity.input_rows})
+  for (std::uint32_t* count :
+       {&capacity.pages, &capacity.suppressed, &capacity.penalized, &capacity.biased, &capacity.mask_words,
+        &capacity.merges, &capacity.input_rows, &capacity.state_rows})
     *count = std::bit_ceil(*count);
   for (std::uint32_t& count : capacity.items) count = std::bit_ceil(count);
   return capacity;
@@ -163,7 +171,8 @@ void bound_batches(CudaModelPlan& plan) {
       .penalized = max_penalized_tokens(plan, slots),
       .biased = slots * static_cast<std::uint32_t>(kMaxBiases),
       .mask_words = slots * static_cast<std::uint32_t>(mask_words(plan.network->shapes().vocabulary_size)),
-      .merges = few_items + tile_items};
+      .merges = few_items + tile_items,
+      .state_rows = plan.handed_width > 0 ? std::bit_ceil(plan.largest.max_output_rows) : 0};
   plan.capacity.items[kTileClass] = tile_items * tile_splits;
   // Rows are in one class only. Of the decode step of all sequences, and of any batch.
   const std::uint32_t decode_items = slots * divide_up(limits.group_size, few_rows) * splits;
@@ -191,8 +200,8 @@ std::uint64_t workspace_bytes(const CudaModelPlan& plan) {
   return kGemmWorkspaceBytes + kFewTokenWorkspaceBytes +
          attention_partial_floats(plan.layout(), plan.attention.max_partials) * sizeof(float) +
          plan.input_bytes + plan.capacity.output_rows * (sizeof(std::int32_t) + sizeof(RowLogprobs)) +
-         plan.vector_bytes() + sizeof(std::uint64_t) +      // when a batch began
-         plan.network->shapes().row_width * sizeof(float);  // the row of padding
+         plan.vector_bytes() + plan.handed_bytes() + sizeof(std::uint64_t) +  // when a batch began
+         plan.network->shapes().row_width * sizeof(float);                    // the row of padding
 }
 
 std::uint32_t most_useful_pages(const CudaModelPlan& plan) {
@@ -265,6 +274,10 @@ std::size_t CudaModelPlan::vector_bytes() const {
   return std::size_t{std::max(capacity.slices, capacity.nodes)} * cell.vector_size * sizeof(float);
 }
 
+std::size_t CudaModelPlan::handed_bytes() const {
+  return std::size_t{capacity.state_rows} * handed_width * sizeof(float);
+}
+
 CudaModelPlan plan_cuda_model(const BackendSettings& settings) {
   CudaModelPlan plan{.settings = settings};
   if (settings.num_slots == 0 || settings.max_batch_tokens == 0)
@@ -281,6 +294,7 @@ CudaModelPlan plan_cuda_model(const BackendSettings& settings) {
   const auto embedding = find_sources(*plan.store, plan.network->weights().front());
   plan.compute_type = choose_type(settings, embedding.front().natural_type(), plan.cell);
   plan.context_length = plan.network->shapes().context_length;
+  plan.handed_width = handed_width_of(plan);
   // Nothing is kept between batches, so a sequence is in one as a whole.
   if (plan.cell.state == StateKind::kNone)
     plan.context_length = std::min(plan.context_length, settings.max_batch_tokens);

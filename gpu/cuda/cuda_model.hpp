@@ -31,7 +31,8 @@ struct CudaModelPlan {
   CellType cell = {};  // the first; of rows of state, others keep the same
   DataType compute_type = DataType::kBF16;
   std::uint32_t context_length = 0;
-  ProgramShape largest = {};  // for ProgramCache, too
+  std::uint32_t handed_width = 0;  // of a state that is handed out; 0: none is
+  ProgramShape largest = {};       // for ProgramCache, too
   std::size_t arena_bytes = 0;
   AttentionLimits attention = {};
   BatchCapacity capacity = {};  // of the largest batch
@@ -52,6 +53,7 @@ struct CudaModelPlan {
   // Rows of state, one more than batches may name for the same reason; 0 without such.
   std::size_t state_bytes() const;
   std::size_t vector_bytes() const;  // of the results of the largest batch
+  std::size_t handed_bytes() const;  // of its states that are handed out
 };
 
 // Throws std::runtime_error: a file is missing or wrong, the model is not

@@ -52,8 +52,12 @@ class Lowering {
   virtual ~Lowering() = default;
 
   LoweredProgram run() && {
-    for (const Operator& op : program_.operators)
+    const Operator* last_writer = program_.state ? writer_of(*program_.state) : nullptr;
+    for (const Operator& op : program_.operators) {
       std::visit([&](const auto& kind) { lower(kind, op); }, op.kind);
+      if (&op == last_writer)
+        lowered_.state = HandedRows{.tensor = program_.state->tensor, .num_steps = lowered_.steps.size()};
+    }
     return std::move(lowered_);
   }
 
@@ -139,6 +143,20 @@ class Lowering {
   bool is_exact() const {
     return compute_type_ == DataType::kF32 &&
            (keeps_rows_ || has<Pool>(program_) || has<WriteVectors>(program_));
+  }
+
+  // The last operator that writes the state in front of its reading. Behind that one's steps, and not behind
+  // those of all operators in front, the rows are what they are then.
+  const Operator* writer_of(const HandedState& state) const {
+    for (std::size_t i = state.num_operators; i-- > 0;)
+      if (writes(program_.operators.at(i), state.tensor)) return &program_.operators[i];
+    refuse("a state that nothing has written");
+  }
+
+  static bool writes(const Operator& op, TensorId id) {
+    const bool adds_residual = std::holds_alternative<RmsNorm>(op.kind) && op.inputs.size() > 2;
+    return (adds_residual && op.inputs.front() == id) ||
+           std::find(op.outputs.begin(), op.outputs.end(), id) != op.outputs.end();
   }
 
   // Its step writes the rounded tensor: GatherState in place of its own, which nothing else reads; a

@@ -25,7 +25,9 @@
 // that adds to x.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -120,10 +122,18 @@ inline constexpr const char* kNoOtherScales =
 inline constexpr const char* kNoGatedGelu = "the CUDA device gates by SiLU only yet";
 inline constexpr const char* kNoExperts = "the CUDA device has no mixtures of experts yet";
 
+// A program's HandedState, read when so many steps are queued: right behind the last one that changes it.
+// Later ones may add already what operators behind the reading add.
+struct HandedRows {
+  TensorId tensor = 0;
+  std::size_t num_steps = 0;
+};
+
 struct LoweredProgram {
   ProgramShape shape;
   std::vector<TensorSpec> tensors;
   std::vector<Step> steps;
+  std::optional<HandedRows> state = {};  // none: it hands no state out
 };
 
 // The fused kernels can compute the program: it has few tokens, and its products

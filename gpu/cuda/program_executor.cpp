@@ -104,8 +104,12 @@ class ProgramExecutor::Queueing {
         hooks_(hooks) {}
 
   void run() {
-    for (const Step& step : bound_.lowered.steps)
-      std::visit([&](const auto& kind) { queue(kind, step); }, step.kind);
+    const auto& steps = bound_.lowered.steps;
+    const auto& state = bound_.lowered.state;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      if (state && state->num_steps == i) hand_out(state->tensor);
+      std::visit([&](const auto& kind) { queue(kind, steps[i]); }, steps[i].kind);
+    }
   }
 
  private:
@@ -131,6 +135,20 @@ class ProgramExecutor::Queueing {
     if (!hooks_.before_layer || layer == layer_) return;
     layer_ = layer;
     hooks_.before_layer(layer);
+  }
+
+  // Reading only: no step is another for it.
+  void hand_out(TensorId x) {
+    if (batch_.capacity.state_rows == 0) return;
+    launch_gather_rows({.x = floats(x),
+                        .x_stride = columns(x),
+                        .rows = batch_.input.state_rows,
+                        .gathered = memory_.states,
+                        .gathered_stride = columns(x),
+                        .num_rows = batch_.capacity.state_rows,
+                        .width = columns(x),
+                        .overlaps_previous = executor_.settings_.overlaps_kernels},
+                       stream_);
   }
 
   void queue(const EmbedStep&, const Step& step) {

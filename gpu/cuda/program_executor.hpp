@@ -37,6 +37,7 @@ struct ExecutorMemory {
   float* vectors = nullptr;  // results of a cell that gives vectors, [slices, vector size]
   float* state = nullptr;    // rows of recurrent cells, [slots, state_width]
   std::size_t state_width = 0;
+  float* states = nullptr;  // that are handed out, [state rows, width]
 };
 
 struct ExecutorSettings {

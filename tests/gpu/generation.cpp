@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <numeric>
+#include <span>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -118,7 +119,7 @@ class Generation {
       slice.penalized = penalized_tokens(sequence);
       slice.num_pending = sequence.num_sampled - static_cast<std::uint32_t>(tokens_[sequence.id].size());
     }
-    slice.wants_state = slice.sample && settings_.wants_states;
+    slice.wants_state = slice.sample && settings_.states != nullptr;
     sequence.num_sampled += slice.sample ? 1 : 0;
     batch.page_table.insert(batch.page_table.end(), sequence.pages.begin(), sequence.pages.end());
     batch.slices.push_back(slice);
@@ -150,6 +151,17 @@ class Generation {
     for (std::size_t i = 0; i < batch->slices.size(); ++i) {
       const auto& slice = batch->slices[i];
       if (slice.sample) tokens_[slice.sequence].push_back(result.tokens[i]);
+    }
+    if (settings_.states != nullptr) capture_states(*batch, result.states);
+  }
+
+  void capture_states(const Batch& batch, std::span<const float> states) {
+    const std::size_t width = states.size() / std::max(1U, batch.num_output_rows());
+    for (const auto& slice : batch.slices) {
+      if (!slice.wants_state) continue;
+      (*settings_.states)[slice.sequence].emplace_back(states.begin(),
+                                                       states.begin() + static_cast<std::ptrdiff_t>(width));
+      states = states.subspan(width);
     }
   }
 

@@ -25,16 +25,18 @@ struct DirectRequest {
   std::uint32_t first_iteration = 0;  // joins then
 };
 
+// The logits a sequence was sampled from, by request, token by token.
+using CapturedLogits = std::map<std::uint64_t, std::vector<std::vector<float>>>;
+// So, too, the states that were handed out.
+using CapturedStates = CapturedLogits;
+
 struct GenerationSettings {
   std::uint32_t seed = 0;
   std::uint32_t max_chunk = 1U << 20;  // prompt tokens of one sequence a batch
   bool shuffle = false;                // random chunks, pages, order in the batch
   std::uint32_t in_flight = 1;         // batches submitted before the oldest is collected
-  bool wants_states = false;           // with every token that is drawn
+  CapturedStates* states = nullptr;    // set: one is wanted with every token that is drawn
 };
-
-// The logits a sequence was sampled from, by request, token by token.
-using CapturedLogits = std::map<std::uint64_t, std::vector<std::vector<float>>>;
 
 // A hook that fills `captured`; it runs on the device's thread, so read the
 // result only after generate() has returned.

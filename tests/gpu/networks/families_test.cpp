@@ -109,8 +109,10 @@ double difference(const std::vector<std::vector<float>>& rows, const std::vector
 Answers invariant_answers(const std::string& family, const std::vector<Expectation>& expectations, Run run) {
   const Answers first = answers_of(family, {expectations[0]}, run);
   const Answers second = answers_of(family, {expectations[1]}, run);
-  run.generation = {.seed = 3, .max_chunk = 20, .shuffle = true, .in_flight = 2, .wants_states = true};
+  CapturedStates states;
+  run.generation = {.seed = 3, .max_chunk = 20, .shuffle = true, .in_flight = 2, .states = &states};
   Answers together = answers_of(family, expectations, run);
+  CHECK_FALSE(states.at(0).at(0).empty());
   CHECK(first.tokens[0] == together.tokens[0]);
   CHECK(first.logits.at(0) == together.logits.at(0));
   CHECK(second.tokens[0] == together.tokens[1]);

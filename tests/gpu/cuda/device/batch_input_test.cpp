@@ -133,6 +133,18 @@ TEST_CASE("batch input: rows know their biases and their masks") {
   CHECK(std::vector(in.input.masks, in.input.masks + 4) == std::vector<std::uint32_t>{1, 2, 3, 4});
 }
 
+TEST_CASE("batch input: states that are handed out are at the last tokens of what is sampled") {
+  Batch batch = mixed_batch();
+  for (auto& slice : batch.slices) slice.wants_state = true;  // one of them is not sampled
+  const auto plan = cuda::plan_attention(batch.slices, {.group_size = 2});
+  BatchCapacity capacity = cuda::capacity_of(batch, plan, StateKind::kPages);
+  CHECK(capacity.state_rows == 2);
+  CHECK(cuda::num_states(batch) == 2);
+  capacity.state_rows = 4;
+  const Filled in = filled(batch, plan, capacity);
+  CHECK(std::vector(in.input.state_rows, in.input.state_rows + 4) == std::vector<std::uint32_t>{0, 5, 0, 0});
+}
+
 TEST_CASE("batch input: rows beyond the batch are nobody's, and none is at another's place") {
   const Batch batch = mixed_batch();
   const auto plan = cuda::plan_attention(batch.slices, {.group_size = 2});

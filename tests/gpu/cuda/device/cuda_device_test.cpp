@@ -66,6 +66,15 @@ Answers on_cpu(const SmallCudaModel& model, DataType type) {
   return answers;
 }
 
+CapturedStates states_on_cpu(const SmallCudaModel& model, DataType type) {
+  CapturedStates states;
+  const auto cpu_model = model.on_cpu(type);
+  CpuDevice device(cpu_model);
+  ProgramCache programs(cpu_model->network, cpu_model->compute_type, cpu_model->largest);
+  (void)generate(device, programs, requests_of_many_lengths(100), {.states = &states});
+  return states;
+}
+
 // A slice of one sequence from each start to the next.
 Batch slices_between(std::span<const std::uint32_t> starts) {
   Batch batch{.id = 1, .slices = {}, .token_ids = {}, .page_table = {0, 1, 2, 3, 4, 5, 6, 7}};
@@ -143,6 +152,75 @@ TEST_CASE("cuda device: graphs and batches in flight change no token") {
     CHECK(device.num_graphs() > 0);
   }
   set_stream_order(0);
+}
+
+TEST_CASE(
+    "cuda device: states are handed out with the tokens that ask, in graphs as well, and change no bit") {
+  const SmallCudaModel model(small_settings(DataType::kBF16));
+  const auto requests = requests_of_many_lengths(100);
+  const auto run = [&](const GenerationSettings& settings, const LogitsHook& on_logits = {}) {
+    cuda::CudaDevice device(model.get(), {.on_logits = on_logits});
+    REQUIRE(device.description().hands_out_states);
+    ProgramCache programs = model.programs();
+    const auto tokens = generate(device, programs, requests, settings);
+    CHECK((device.num_graphs() > 0) == (on_logits == nullptr));
+    return tokens;
+  };
+  CapturedLogits without, with;
+  CapturedStates states, of_graphs, in_flight;
+  const auto tokens = run({}, capture_logits(without));
+  CHECK(run({.states = &states}, capture_logits(with)) == tokens);
+  CHECK(with == without);
+  const CapturedStates exact = states_on_cpu(model, DataType::kF32);
+  CHECK(difference(states, exact) < 2 * difference(states_on_cpu(model, DataType::kBF16), exact));
+  CHECK(run({.states = &of_graphs}) == tokens);
+  CHECK(of_graphs == states);
+  for (const std::uint32_t seed : {1U, 2U}) {
+    set_stream_order(seed);
+    in_flight.clear();
+    CHECK(run({.in_flight = 1 + seed, .states = &in_flight}) == tokens);
+    CHECK(in_flight == states);
+  }
+  set_stream_order(0);
+}
+
+TEST_CASE("cuda device: only the states of slices that ask are handed out, in the order of their slices") {
+  const SmallCudaModel model(small_settings(DataType::kBF16));
+  cuda::CudaDevice device(model.get());
+  ProgramCache programs = model.programs();
+  Batch batch{.id = 1, .slices = {}, .token_ids = {3, 4, 5, 6, 7, 8}, .page_table = {0, 1, 2}};
+  for (std::uint32_t i = 0; i < 3; ++i)
+    batch.slices.push_back({.sequence = i,
+                            .slot = i,
+                            .num_tokens = 2,
+                            .first_page = i,
+                            .num_pages = 1,
+                            .sample = true,
+                            .sampling = {.temperature = 0.0F},
+                            .suppressed = {}});
+  const auto states = [&](std::vector<std::uint32_t> asking) {
+    for (auto& slice : batch.slices) slice.wants_state = false;
+    for (const std::uint32_t i : asking) batch.slices[i].wants_state = true;
+    const auto result =
+        wait_for(device, device.submit(programs.find(0, 6, 3), std::make_shared<Batch>(batch)));
+    REQUIRE(result.error == "");
+    return result.states;
+  };
+  CHECK(states({}).empty());
+  const std::size_t width = small_llama().hidden_size;
+  const auto all = states({0, 1, 2});
+  REQUIRE(all.size() == 3 * width);
+  const auto of = [&](std::size_t i) {
+    const auto first = all.begin() + static_cast<std::ptrdiff_t>(i * width);
+    return std::vector<float>(first, first + static_cast<std::ptrdiff_t>(width));
+  };
+  CHECK(of(0) != of(1));
+  CHECK(states({0}) == of(0));
+  CHECK(states({2}) == of(2));
+  auto first_and_last = of(0);
+  const auto last = of(2);
+  first_and_last.insert(first_and_last.end(), last.begin(), last.end());
+  CHECK(states({0, 2}) == first_and_last);
 }
 
 TEST_CASE("cuda device: penalties are the host's, with graphs and batches in flight as well") {

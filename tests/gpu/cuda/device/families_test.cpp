@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -84,14 +85,31 @@ Answers answers_of(const std::filesystem::path& model, const std::vector<DirectR
   return answers;
 }
 
-// |a - b| / |b| of a sequence's first logits.
-double first_difference(const std::vector<std::vector<float>>& rows, const std::vector<float>& expected) {
+void states_on_host(const std::filesystem::path& model, const std::vector<DirectRequest>& requests,
+                    CapturedStates& states) {
+  const BackendSettings settings = settings_of(model, DataType::kF32);
+  const auto loaded = load_cpu_model(plan_cpu_model(model, {.compute_type = DataType::kF32,
+                                                            .num_threads = 2,
+                                                            .num_slots = settings.num_slots,
+                                                            .max_batch_tokens = settings.max_batch_tokens,
+                                                            .max_pages = settings.max_pages}));
+  CpuDevice device(loaded);
+  ProgramCache programs(loaded->network, loaded->compute_type, loaded->largest);
+  (void)generate(device, programs, requests, {.states = &states});
+}
+
+// |a - b| / |b|
+double difference(const std::vector<float>& row, std::span<const float> expected) {
   double squares = 0, reference = 0;
-  for (std::size_t i = 0; i < rows.at(0).size(); ++i) {
-    squares += std::pow(double{rows[0][i]} - expected.at(i), 2);
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    squares += std::pow(double{row[i]} - expected[i], 2);
     reference += std::pow(double{expected[i]}, 2);
   }
   return std::sqrt(squares / reference);
+}
+
+double first_difference(const std::vector<std::vector<float>>& rows, const std::vector<float>& expected) {
+  return difference(rows.at(0), std::span(expected).first(rows.at(0).size()));
 }
 
 // Products of f32 are TF32's: where tokens part, transformers' logits are a near tie.
@@ -234,6 +252,27 @@ TEST_CASE("cuda families: with windows a sequence has the same bits in bf16 alon
     config["sliding_window"] = 20;
   });
   check_same_bits(wide_heads.path(), company);
+}
+
+TEST_CASE("cuda families: the state of a prompt and of a token behind it is the host's") {
+  const GpuRuntime runtime;
+  for (const char* family : {"llama", "gpt2", "gpt_neox", "opt", "phi", "qwen3", "lfm2", "mistral"}) {
+    CAPTURE(family);
+    auto requests = read_expectation(families() / family).requests;
+    for (auto& request : requests) request.num_new = 2;
+    CapturedStates expected;
+    states_on_host(families() / family, requests, expected);
+    for (const DataType type : {DataType::kF32, DataType::kBF16}) {
+      CapturedStates states;
+      (void)answers_of(families() / family, requests, type, {.states = &states});
+      const bool is_exact = type == DataType::kF32;  // else another first token may be drawn
+      for (std::size_t i = 0; i < requests.size(); ++i) {
+        REQUIRE(expected.at(i).at(0).size() > 0);
+        CHECK(difference(states.at(i).at(0), expected.at(i)[0]) < (is_exact ? 1e-2 : 4e-2));
+        if (is_exact) CHECK(difference(states.at(i).at(1), expected.at(i).at(1)) < 1e-2);
+      }
+    }
+  }
 }
 
 TEST_CASE("cuda families: LFM2's tokens, also from a GGUF file, are transformers' in any company") {
