@@ -2,7 +2,7 @@
 // The CPU cores as a device. One executor thread (compute thread 0) takes
 // batches from a queue in order and runs their programs, each when it is this
 // device's turn on the cores, while a copy thread
-// makes their moves; a batch whose program and moves are done moves the signal
+// makes their copies; a batch whose program and copies are done moves the signal
 // word and then calls the listener. A batch that fails says so in its result
 // and harms no other.
 //
@@ -66,7 +66,7 @@ class CpuDevice final : public Device {
   struct Submission {
     std::shared_ptr<const Program> program;
     std::shared_ptr<const Batch> batch;
-    std::shared_ptr<BatchCopies> copies;  // null: no moves
+    std::shared_ptr<BatchCopies> copies;  // null: no copies
   };
 
   void execute();

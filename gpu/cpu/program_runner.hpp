@@ -47,7 +47,7 @@ struct ProgramRunnerSettings {
   std::size_t num_heads = 0;
   std::size_t row_width = 0;  // floats of a row of state, of which there is one a slot; 0: none
   LogitsHook on_logits = {};
-  // The host tier; null: batches have no moves.
+  // The host tier; null: batches have no copies.
   std::shared_ptr<HostPages> host_pages = {};
   std::chrono::nanoseconds longest_mask_wait = MaskSlot::kLongestWait;
   // Fills KV pages and arena with NaN first, so that a test sees any number that
@@ -68,7 +68,7 @@ class ProgramRunner {
 
   // The result of a batch, but for its times. Tokens: one a slice, -1 where none
   // was asked for or the logits allowed none. `copies` are those of the batch's
-  // moves, under way: each layer waits for its own; null if there are none. A
+  // copies, under way: each layer waits for its own; null if there are none. A
   // batch without slices needs no program. Throws std::runtime_error if program
   // or batch do not fit, a copy was impossible or `stop` was raised.
   BatchResult run(const std::shared_ptr<const Program>& program, const Batch& batch,

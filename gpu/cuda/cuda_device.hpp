@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A GPU as a device. Batches queue on one stream without waiting (BatchMaker's
-// in-flight queue); moves of KV pages go on streams of their own; a decode step
+// in-flight queue); copies of KV pages go on streams of their own; a decode step
 // takes its input tokens from device memory. A thread sees batches end and calls
 // the listener.
 //

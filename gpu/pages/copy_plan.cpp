@@ -35,7 +35,7 @@ void for_each_page(const Batch& batch, Visit visit) {
   }
 }
 
-// By move: a store of a page that a later move or a slice writes over.
+// By copy: a store of a page that a later copy or a slice writes over.
 std::vector<bool> find_urgent_stores(const Batch& batch, std::uint32_t num_pages) {
   PageSet written_later(num_pages);
   for_each_page(batch, [&](PageId page, bool is_written) {
@@ -43,11 +43,11 @@ std::vector<bool> find_urgent_stores(const Batch& batch, std::uint32_t num_pages
   });
   std::vector<bool> is_urgent(batch.copies.size());
   for (std::size_t i = batch.copies.size(); i-- > 0;) {
-    const PageCopy& move = batch.copies[i];
-    if (move.is_store()) {
-      is_urgent[i] = written_later.has(move.device_page);
+    const PageCopy& copy = batch.copies[i];
+    if (copy.is_store()) {
+      is_urgent[i] = written_later.has(copy.device_page);
     } else {
-      written_later.add(move.device_page);
+      written_later.add(copy.device_page);
     }
   }
   return is_urgent;
@@ -60,25 +60,25 @@ std::vector<CopySegment> plan_copies(const Batch& batch, std::uint32_t num_pages
   std::vector<CopySegment> segments;
   std::unordered_set<std::uint32_t> stored;  // host pages, of the segment
   for (std::size_t i = 0; i < batch.copies.size(); ++i) {
-    const PageCopy& move = batch.copies[i];
-    const bool uses_stored = !move.is_within() && stored.contains(move.host_page);
+    const PageCopy& copy = batch.copies[i];
+    const bool uses_stored = !copy.is_within() && stored.contains(copy.host_page);
     if (segments.empty() || uses_stored) {
       segments.emplace_back();
       stored.clear();
     }
-    if (move.is_store()) stored.insert(move.host_page);
-    const bool can_wait = move.is_store() && !is_urgent[i];
-    (can_wait ? segments.back().afterwards : segments.back().by_layer).push_back(move);
+    if (copy.is_store()) stored.insert(copy.host_page);
+    const bool can_wait = copy.is_store() && !is_urgent[i];
+    (can_wait ? segments.back().afterwards : segments.back().by_layer).push_back(copy);
   }
   return segments;
 }
 
-bool must_follow(const std::vector<PageCopy>& moves, const Batch& earlier, std::uint32_t num_pages) {
+bool must_follow(const std::vector<PageCopy>& copies, const Batch& earlier, std::uint32_t num_pages) {
   PageSet written(num_pages);
   PageSet read(num_pages);
-  for (const PageCopy& move : moves) {
-    (move.is_store() ? read : written).add(move.device_page);
-    if (move.is_within()) read.add(move.from_page);
+  for (const PageCopy& copy : copies) {
+    (copy.is_store() ? read : written).add(copy.device_page);
+    if (copy.is_within()) read.add(copy.from_page);
   }
   bool must = false;
   for_each_page(earlier, [&](PageId page, bool is_written) {
