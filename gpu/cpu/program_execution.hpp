@@ -17,7 +17,7 @@ namespace troupe {
 // A program with everything looked up that does not change from batch to batch.
 struct ProgramRunner::BoundProgram {
   std::shared_ptr<const Program> asked;  // keeps the key of the map alive
-  Program program;                       // what is run for it
+  Program program;                       // gathered early, which is run
   std::vector<Placement> placements;     // by tensor
   std::vector<bool> used_chunks;
   // By tensor; at most one of them is set, for weights only.

@@ -2,7 +2,9 @@
 #include "gpu/program/early_gather.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,6 +14,9 @@
 #include "gpu/model/random_model.hpp"
 #include "gpu/networks/network.hpp"
 #include "gpu/program/planner.hpp"
+#include "tests/gpu/generation.hpp"
+#include "tests/gpu/tiny_model.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace troupe {
 namespace {
@@ -30,6 +35,41 @@ Products products_of(const Program& program) {
     names.push_back(program.tensors[op.inputs.at(1)].name);
   }
   return products;
+}
+
+std::uint32_t gather_of(const Program& program) {
+  const auto gather =
+      std::find_if(program.operators.begin(), program.operators.end(),
+                   [](const Operator& op) { return std::holds_alternative<GatherRows>(op.kind); });
+  return static_cast<std::uint32_t>(gather - program.operators.begin());
+}
+
+// The same program with its state behind the last layer, in front of which nothing is gathered.
+Program kept_late(Program program) {
+  program.state->num_operators = gather_of(program);
+  return program;
+}
+
+// Of the last tokens of a prompt and of a short one beside it.
+CapturedLogits logits_of(const std::shared_ptr<const CpuModel>& model, const Program& program) {
+  Batch batch = good_batch();
+  batch.token_ids.insert(batch.token_ids.begin(), 40, 7);
+  batch.page_table = {0, 1, 2};
+  batch.slices.front().num_tokens = 40;
+  batch.slices.push_back(batch.slices.front());
+  batch.slices.back() = {.sequence = 43,
+                         .slot = 1,
+                         .num_tokens = 3,
+                         .first_page = 2,
+                         .num_pages = 1,
+                         .sample = true,
+                         .sampling = {.temperature = 0.0F},
+                         .suppressed = {}};
+  CapturedLogits captured;
+  CpuDevice device(model, {.on_logits = capture_logits(captured), .poison_memory = true});
+  wait_for(device,
+           device.submit(std::make_shared<const Program>(program), std::make_shared<const Batch>(batch)));
+  return captured;
 }
 
 // Operands of an operator have equally many rows, but for what gathers them.
@@ -101,15 +141,30 @@ TEST_CASE("early gather: every family whose last layer works row by row gains by
 TEST_CASE("early gather: programs without sampled rows, or with a state behind the last layer, stay") {
   const auto network = make_network(llama_100m());
   Program program = network->build_program(0, {64, 4}, DataType::kBF16);
-  const auto gather =
-      std::find_if(program.operators.begin(), program.operators.end(),
-                   [](const Operator& op) { return std::holds_alternative<GatherRows>(op.kind); });
-  Program late = program;
-  late.state->num_operators = static_cast<std::uint32_t>(gather - program.operators.begin());
-  CHECK(products_of(gathered_early(late)).of_output_rows.size() == 1);
-  program.operators.erase(gather, program.operators.end());
+  CHECK(products_of(gathered_early(kept_late(program))).of_output_rows.size() == 1);
+  program.operators.resize(gather_of(program));
   const auto num_operators = program.operators.size();
   CHECK(gathered_early(program).operators.size() == num_operators);
+}
+
+TEST_CASE("early gather: logits have the bits that they have when all rows are computed") {
+  const TemporaryDirectory directory;
+  write_random_llama(directory.path(), tiny_llama(), 1);
+  for (const Quantization quantization : {Quantization::kNone, Quantization::kQ8, Quantization::kQ4}) {
+    CAPTURE(name_of(quantization));
+    const auto model = load_cpu_model(plan_cpu_model(directory.path(), {.quantization = quantization,
+                                                                        .num_threads = 2,
+                                                                        .num_slots = 8,
+                                                                        .max_batch_tokens = 64,
+                                                                        .max_pages = 64}));
+    const Program program = model->network->build_program(0, {64, 8}, model->compute_type);
+    const Program late = kept_late(program);
+    REQUIRE(products_of(gathered_early(late)).of_output_rows.size() == 1);
+    REQUIRE(products_of(gathered_early(program)).of_output_rows.size() == 3);  // the state is behind o
+    const CapturedLogits logits = logits_of(model, program);
+    REQUIRE(logits.size() == 2);
+    CHECK(logits == logits_of(model, late));
+  }
 }
 
 TEST_CASE("early gather: smaller shapes fit the memory of the largest") {
