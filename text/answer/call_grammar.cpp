@@ -47,23 +47,60 @@ bool names_nothing(const Json& parameters) {
 
 constexpr const char* kAnyArguments = R"({"type": "object"})";
 
-// A part of the schema is the schema itself, such as an argument that may hold what all of them may.
-bool refers_to_itself(const Json& schema) {
-  std::vector<const Json*> parts = {&schema};
-  while (!parts.empty()) {
-    const Json& part = *parts.back();
-    parts.pop_back();
-    if (part.is_object() && part.contains("$ref") && part.at("$ref") == "#") return true;
-    if (part.is_structured())
-      for (const Json& inner : part) parts.push_back(&inner);
-  }
-  return false;
+// By a keyword of a schema.
+bool holds_values(const std::string& keyword) {
+  return keyword == "const" || keyword == "enum" || keyword == "default" || keyword == "examples";
+}
+bool holds_names(const std::string& keyword) {
+  return keyword == "properties" || keyword == "patternProperties" || keyword == "dependentSchemas" ||
+         keyword == "$defs" || keyword == "definitions";
 }
 
-// Arguments are an object, also where the schema does not say so, or may be null by it. One that refers to
-// itself stays: a part of the arguments may still be null.
+// Parts that are the schema itself, such as an argument that may hold what all of them may, refer to `target`
+// from now on. False: there are none.
+bool redirect(Json& schema, const std::string& target) {
+  struct Part {
+    Json* json;
+    bool has_names;
+  };
+  std::vector<Part> parts = {{&schema, false}};
+  bool has_any = false;
+  while (!parts.empty()) {
+    const Part part = parts.back();
+    parts.pop_back();
+    if (part.json->is_array())
+      for (Json& inner : *part.json) parts.push_back({&inner, false});
+    if (!part.json->is_object()) continue;
+    for (auto member = part.json->begin(); member != part.json->end(); ++member) {
+      const std::string& key = member.key();
+      Json& value = member.value();
+      const bool is_reference = !part.has_names && key == "$ref" && value == "#";
+      has_any = has_any || is_reference;
+      if (is_reference) value = target;
+      if (part.has_names || !holds_values(key))
+        parts.push_back({&value, !part.has_names && holds_names(key)});
+    }
+  }
+  return has_any;
+}
+
+// Its parts that are the schema itself are so under a name of their own, whatever becomes of the schema.
+void name_itself(Json& schema) {
+  constexpr const char* kDefinitions = "$defs";
+  if (schema.contains(kDefinitions) && !schema.at(kDefinitions).is_object()) return;
+  std::string name = "itself";
+  while (schema.contains(kDefinitions) && schema.at(kDefinitions).contains(name)) name += '_';
+  if (!redirect(schema, std::string("#/") + kDefinitions + "/" + name)) return;
+  Json itself = schema;
+  for (const char* elsewhere : {kDefinitions, "definitions"}) itself.erase(elsewhere);
+  schema[kDefinitions][name] = std::move(itself);
+}
+
+// Arguments are an object, also where the schema does not say so, or may be null by it. A part of them that
+// is the schema itself may still be null.
 Json of_objects(Json parameters) {
-  if (!parameters.is_object() || refers_to_itself(parameters)) return parameters;
+  if (!parameters.is_object()) return parameters;
+  name_itself(parameters);
   const auto type = parameters.find("type");
   const auto allows = [&] {
     return type->is_array() ? std::find(type->begin(), type->end(), "object") != type->end()

@@ -267,6 +267,15 @@ TEST_CASE("call grammar: a schema that refers to itself means the same in its pa
   CHECK(takes(matcher, tokens, call(R"({"next": {"next": null}})")));
   CHECK(takes(matcher, tokens, call(R"({"next": null})")));
   CHECK_FALSE(takes(matcher, tokens, call(R"({"next": 1})")));
+  CHECK_FALSE(takes(matcher, tokens, call("null")));  // arguments are an object all the same
+  const auto named = Json::parse(
+      R"({"nullable":true,"type":"object","properties":{"$ref":{"$ref":"#"},"const":{"$ref":"#/$defs/itself"}},)"
+      R"("$defs":{"itself":{"type":"integer"}},"required":["$ref","const"],"additionalProperties":false})");
+  const GrammarMatcher other = matcher_for(given, tokens, {}, tool_of(named, true));
+  CHECK(takes(other, tokens, call(R"({"$ref": null, "const": 7})")));
+  CHECK(takes(other, tokens, call(R"({"$ref": {"$ref": null, "const": 1}, "const": 7})")));
+  CHECK_FALSE(takes(other, tokens, call(R"({"$ref": 7, "const": 7})")));
+  CHECK_FALSE(takes(other, tokens, call("null")));
 }
 
 TEST_CASE("call grammar: a format without a marker can't be told from text") {
