@@ -13,6 +13,7 @@
 #include "store/turn_file.hpp"
 #include "telemetry/log.hpp"
 #include "tests/actors/byte_model.hpp"
+#include "tests/store/watched_disk.hpp"
 #include "tests/support/failing_disk.hpp"
 #include "tests/support/file_text.hpp"
 #include "tests/support/observability/logged_lines.hpp"
@@ -148,6 +149,23 @@ TEST_CASE("turn keeping: what a disk refused to overwrite is overwritten by the 
   CHECK(has_words());
   process.keeping->write();
   CHECK_FALSE(has_words());
+}
+
+TEST_CASE("turn keeping: zeros that a deletion asks for are synced by the write that brings them") {
+  const TemporaryDirectory root;
+  Process process(root);
+  process.remember(part(1, {'a'}));
+  process.memory->forget("ada", std::vector<TokenId>{'a'}, 0);
+  const test::FreedBytes watched;
+  {
+    const test::FailingDisk disk(0);
+    process.keeping->write_lastingly();
+  }
+  const int num_before = watched.num_syncs();
+  process.keeping->write();
+  CHECK(watched.num_syncs() == num_before + 1);
+  process.keeping->write();
+  CHECK(watched.num_syncs() == num_before + 1);
 }
 
 TEST_CASE("turn keeping: a disk that refuses is told of once each time, also at the start") {
