@@ -88,7 +88,7 @@ bool must_be_bound(const GenerationRequest& request) {
 
 bool has_strict_tool(const GenerationRequest& request) {
   const auto* chat = std::get_if<ChatPrompt>(&request.prompt);
-  return chat != nullptr && chat->has_strict_tool;
+  return chat != nullptr && chat->has_strict_tool && chat->allows_calls;
 }
 
 bool needs_form_place(const GenerationRequest& request) {

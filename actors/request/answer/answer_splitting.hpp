@@ -27,7 +27,7 @@ bool binds_calls(const ServedModel& model, const GenerationRequest& request);
 std::optional<TokenId> forbidden_token(const ServedModel& model, const GenerationRequest& request);
 // It is not answered unless it is bound: the answer has a form, or a call is demanded.
 bool must_be_bound(const GenerationRequest& request);
-// A call of one of its tools may not break its schema.
+// Calls may come, and one of a tool may not break its schema.
 bool has_strict_tool(const GenerationRequest& request);
 // It is refused without a place among the answers that are bound to forms.
 bool needs_form_place(const GenerationRequest& request);

@@ -205,6 +205,17 @@ TEST_CASE(
   CHECK(script.wait_for_request(2 * kNumPrompts) == 2 * kNumPrompts);  // bound to no form: all at once
 }
 
+TEST_CASE("choices: of a strict tool that may not be called all answers run at once") {
+  RunningServer server;
+  EngineScript& script = server.script();
+  TestClient client(server.port());
+  client.send(chat(R"("n":40,"tool_choice":"none","tools":[{"type":"function","function":)"
+                   R"({"name":"f","strict":true,"parameters":{"type":"object","properties":{},)"
+                   R"("additionalProperties":false}}}])"));
+  script.deliver(script.wait_for_request(1), TextDelta{.text = "a", .usage = {}});
+  CHECK(script.wait_for_request(40) == 40);
+}
+
 TEST_CASE("choices: answers that have not begun are not, where one fails") {
   RunningServer server;
   EngineScript& script = server.script();
