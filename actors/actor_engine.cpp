@@ -116,12 +116,15 @@ RequestId ActorEngine::submit(GenerationRequest request, std::shared_ptr<Respons
   start.arrived = system_.clock().now();
   const bool is_run = request.use == PromptUse::kRun;
   const ModelKind kind = environment_->models[request.model].served.kind;
-  start.refusal = find_refusal(request.model, is_run ? ModelKind::kGenerative : kind);
-  if (!is_run) request.wants_vector = kind != ModelKind::kGenerative;  // encoded as its inputs are
-  DoorPass pass = start.refusal ? nullptr : environment_->door->enter(request.flow);
-  if (!pass && !start.refusal) start.refusal = overload();
-  auto tab = std::exchange(request.tab, nullptr);
+  start.refusal = find_refusal(request.model, request.is_to_be_run() ? ModelKind::kGenerative : kind);
+  if (!request.is_to_be_run()) request.wants_vector = kind != ModelKind::kGenerative;  // as its inputs are
   auto left_place = std::exchange(request.form_place, nullptr);
+  // Places are few: who has one of another answer to its client need not queue for it.
+  start.has_begun = left_place != nullptr;
+  const bool asks_door = !start.refusal && !start.has_begun;
+  DoorPass pass = asks_door ? environment_->door->enter(request.flow) : nullptr;
+  if (!pass && asks_door) start.refusal = overload();
+  auto tab = std::exchange(request.tab, nullptr);
   start.drawn_seed = request.background ? request.background->seed : draw_seed();
   start.request = std::make_shared<const GenerationRequest>(std::move(request));
   start.stream = std::make_shared<ResponseStream>(id, std::move(sink), environment_->registry,

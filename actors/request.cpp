@@ -316,6 +316,7 @@ void RequestState::take_prompt(const PromptEncoded& encoded) {
 
 void RequestState::admit(EncodedPrompt prompt) {
   count_in(nullptr);
+  if (start_.request->use == PromptUse::kJudge) return answer_judged(prompt.tokens.size());
   if (start_.request->use != PromptUse::kRun) return answer_encoded(std::move(prompt.tokens));
   if (!find_call_guide(prompt.tokens) || !lease_scores(prompt.tokens.size()) ||
       !charge_tenant(prompt.tokens.size()))
@@ -380,6 +381,10 @@ bool RequestState::lease_scores(std::size_t num_prompt) {
 bool RequestState::charge_tenant(std::size_t num_prompt) {
   const GenerationRequest& request = *start_.request;
   if (!start_.stream->tab() || request.num_drawn_answers == 0) return true;
+  if (request.is_judged) {
+    start_.stream->charge_judged(num_prompt, self_->clock().now());
+    return true;
+  }
   const std::size_t longest = environment_->board->serving_limits(request.model).longest_sequence();
   const std::uint64_t room = longest - std::min(longest, num_prompt);
   const std::uint64_t max_drawn = std::min<std::uint64_t>(request.max_tokens.value_or(UINT32_MAX), room);
@@ -404,6 +409,14 @@ void RequestState::answer_encoded(std::vector<std::int32_t> tokens) {
   leave();
 }
 
+// The end of a request whose prompt is run by another one.
+void RequestState::answer_judged(std::size_t num_prompt) {
+  if (!charge_tenant(num_prompt)) return;
+  end_trace({.reason = FinishReason::kStop, .error = {}, .usage = usage_});
+  start_.stream->encode({});
+  leave();
+}
+
 AdmissionTicket RequestState::make_ticket(EncodedPrompt prompt) const {
   const GenerationRequest& request = *start_.request;
   auto eos_tokens = model().eos_tokens;
@@ -421,6 +434,7 @@ AdmissionTicket RequestState::make_ticket(EncodedPrompt prompt) const {
   ticket.cache_salt = request.cache_salt;
   ticket.cache_quota = request.cache_quota;
   ticket.flow = request.flow;
+  ticket.has_begun = start_.has_begun;
   ticket.min_tokens = request.min_tokens;
   ticket.scores_prompt = request.scores_prompt();
   ticket.end_tokens = request.stop_token_ids;
@@ -796,7 +810,8 @@ void RequestState::end_trace(RequestOutcome outcome) {
   trace_->end(self_->clock().now(), std::move(outcome));
   // Spans tell of generations.
   if (start_.request->use == PromptUse::kRun) record_request(*trace_, model().name);
-  log_request(*trace_, environment_->options.logs_requests);
+  // What is judged now has its line when it is run.
+  log_request(*trace_, environment_->options.logs_requests && start_.request->use != PromptUse::kJudge);
 }
 
 void RequestState::leave() {

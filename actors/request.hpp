@@ -42,6 +42,7 @@ struct RequestStart {
   std::uint64_t drawn_seed = 0;                 // used if the client gave none
   std::optional<ApiError> refusal;              // known before it began: overload, draining
   std::shared_ptr<const void> form_place = {};  // null: the answer is not bound to a form
+  bool has_begun = false;                       // as AdmissionTicket's
   std::chrono::steady_clock::time_point arrived;
 };
 
@@ -105,6 +106,7 @@ class RequestState {
   void admit(EncodedPrompt prompt);
   void ask_for_admission();
   void answer_encoded(std::vector<std::int32_t> tokens);
+  void answer_judged(std::size_t num_prompt);
   AdmissionTicket make_ticket(EncodedPrompt prompt) const;
   void accept();
   void send_echo();

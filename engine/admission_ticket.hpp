@@ -53,7 +53,7 @@ struct AdmissionTicket {
   bool scores_prompt = false;  // log-probabilities of the prompt's tokens, too
   std::string cache_salt;
   CacheQuota cache_quota;                  // of whose salt it is
-  bool has_begun = false;                  // of an encoder: another input of its request had its turn
+  bool has_begun = false;                  // another part of its client's request had its turn
   std::uint32_t second_text = 0;           // so, too: as SequenceSlice::second_text
   std::string flow;                        // takes turns with other flows (policy/admitting/fair_queue.hpp)
   std::shared_ptr<const CellGraph> graph;  // of a model of cells; null: it follows from the prompt

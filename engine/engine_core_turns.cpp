@@ -10,12 +10,14 @@
 
 namespace troupe {
 
-// False: the queue is full, and stays as it is. A request that has run once is never
-// displaced, so the one that is has drawn nothing; other answers to its client's list may have.
+// False: the queue is full, and stays as it is. A request that has run once is never displaced, nor one that
+// was left the place of another answer to its client, and which a full queue takes in, too.
 bool EngineCore::find_place(const AdmissionTicket& ticket) {
-  if (waiting_.size() < options_.serving.max_waiting) return true;
-  const auto displaced = flows_.choose_displaced(
-      ticket.flow, [this](std::uint64_t arrival) { return !sequences_[waiting_.at(arrival)].has_started; });
+  if (ticket.has_begun || waiting_.size() < options_.serving.max_waiting) return true;
+  const auto displaced = flows_.choose_displaced(ticket.flow, [this](std::uint64_t arrival) {
+    const Sequence& sequence = sequences_[waiting_.at(arrival)];
+    return !sequence.has_started && !sequence.ticket->has_begun;
+  });
   if (!displaced) return false;
   fail(waiting_.at(*displaced), SequenceFailure::kDisplaced,
        "The server's queue is full, and others have fewer requests in it; try again later.");

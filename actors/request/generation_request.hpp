@@ -131,6 +131,8 @@ struct BackgroundRun {
 // The use that a request has for its prompt.
 enum class PromptUse : std::uint8_t {
   kRun,     // an answer to it
+  kJudge,   // it is to be run later: refused as if it were run, or its tenant is charged. EncodedText, which
+            // is empty, is the only event
   kEncode,  // its tokens: EncodedText is the only event
   kDecode,  // their text, of a TokenPrompt: so, too
 };
@@ -171,14 +173,15 @@ struct GenerationRequest {
   RequestOrigin origin;
   std::shared_ptr<TenantTab> tab = {};  // null: counted against no limit of its tenant
   PromptUse use = PromptUse::kRun;
+  bool is_judged = false;  // with PromptUse::kJudge before: its tenant's limits have let it in
   // Answers that its client asked for, of which this is one; 0: another one said so already.
   std::uint32_t num_choices = 1;
   // Answers drawn to its prompt, of which this is the first; 0: another one said so already.
   std::uint32_t num_drawn_answers = 1;
   // It is compared with others: Finished::mean_logprob is wanted.
   bool is_ranked = false;
-  // A place among the answers that are bound to forms, left by an earlier answer to its client. Null: it
-  // takes one.
+  // A place among the answers that are bound to forms, left by an earlier answer to its client, and with it a
+  // place in front of those who wait. Null: it takes both.
   std::shared_ptr<const void> form_place = {};
   bool leaves_form_place = false;  // Finished::form_place is wanted
   bool wants_token_texts = false;  // with kEncode
@@ -188,6 +191,7 @@ struct GenerationRequest {
   bool wants_vector = false;
   bool truncates = false;  // with wants_vector: an input that is too long loses its end
 
+  bool is_to_be_run() const { return use == PromptUse::kRun || use == PromptUse::kJudge; }
   bool scores_echo() const { return echo && sampling.wants_logprobs(); }
   bool scores_prompt() const { return scores_echo() || prompt_logprobs.has_value(); }
 };

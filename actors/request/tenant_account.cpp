@@ -65,6 +65,11 @@ std::optional<ApiError> TenantAccount::reserve(TenantTab& tab, std::uint64_t num
   return std::nullopt;
 }
 
+void TenantAccount::take_again(std::uint64_t num_prompt, TimePoint now) {
+  const std::lock_guard lock(mutex_);
+  meter_.use(num_prompt, now);
+}
+
 void TenantAccount::keep(std::uint64_t num_prompt) { metrics_.tokens.add(static_cast<double>(num_prompt)); }
 
 void TenantAccount::put_back(std::uint64_t num_prompt) {

@@ -46,6 +46,7 @@ class TenantAccount : public std::enable_shared_from_this<TenantAccount> {
   std::optional<ApiError> reserve(TenantTab& tab, std::uint64_t num_prompt, std::uint64_t max_drawn,
                                   TimePoint now);
   void use(std::uint64_t num_tokens, TimePoint now);
+  void take_again(std::uint64_t num_prompt, TimePoint now);
   void keep(std::uint64_t num_prompt);
   void put_back(std::uint64_t num_prompt);
   void close(std::uint64_t num_reserved);
@@ -72,6 +73,10 @@ class TenantTab {
   std::optional<ApiError> reserve(std::uint64_t num_prompt, std::uint64_t max_drawn,
                                   TenantAccount::TimePoint now) {
     return account_->reserve(*this, num_prompt, max_drawn, now);
+  }
+  // A prompt that was let in and put back, since it was to be run later, is to be run after all.
+  void take_again(std::uint64_t num_prompt, TenantAccount::TimePoint now) {
+    account_->take_again(num_prompt, now);
   }
   // A prompt that was let in is run now, or never: once for each.
   void keep(std::uint64_t num_prompt) { account_->keep(num_prompt); }

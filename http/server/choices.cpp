@@ -26,6 +26,14 @@ GenerationRequest another(const GenerationRequest& first, std::uint32_t number) 
   return request;
 }
 
+// The question whether its prompt may be run.
+GenerationRequest judging(const GenerationRequest& first) {
+  GenerationRequest request = first;
+  request.use = PromptUse::kJudge;
+  request.form.reset();
+  return request;
+}
+
 }  // namespace
 
 Choices::Choices(Engine& engine, const MakeStream& make_stream, std::size_t number) : engine_(engine) {
@@ -46,7 +54,23 @@ void Choices::start(std::vector<GenerationRequest> requests) {
   most_at_once_ = choices_.size();
   if (needs_form_place(prompts_.front()))
     most_at_once_ = std::min<std::size_t>(most_at_once_, kMostBoundAnswers);
+  num_unjudged_ = most_at_once_ < choices_.size() ? num_prompts_ : 0;
+  queue_first_answers();
+  start_due();
+}
+
+void Choices::queue_first_answers() {
   for (std::uint32_t prompt = 0; prompt < num_prompts_; ++prompt) due_.push_back(prompt * num_each());
+}
+
+void Choices::note_judged(std::uint32_t index) {
+  choices_[index].is_over = false;
+  choices_[index].id = 0;
+  num_unjudged_ -= 1;
+  if (!is_judging()) {
+    for (GenerationRequest& prompt : prompts_) prompt.is_judged = true;
+    queue_first_answers();
+  }
   start_due();
 }
 
@@ -55,8 +79,9 @@ void Choices::start_due() {
     const std::uint32_t index = due_.front();
     due_.pop_front();
     num_under_way_ += 1;
-    num_started_ += 1;
-    choices_[index].id = engine_.submit(request_of(index), choices_[index].stream);
+    num_started_ += is_judging() ? 0 : 1;
+    GenerationRequest request = is_judging() ? judging(prompts_[index / num_each()]) : request_of(index);
+    choices_[index].id = engine_.submit(std::move(request), choices_[index].stream);
   }
   if (num_started_ == choices_.size()) form_places_.clear();
 }

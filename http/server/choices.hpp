@@ -3,7 +3,8 @@
 // The first answer to a prompt is started at once, its others when it has a first
 // token: by then the KV of the prompt's full pages is in the prefix cache for them.
 // Answers that are bound to a form are kMostBoundAnswers at once; the next one starts when one
-// of them ends, in its place. Belongs to the io thread of its connection.
+// of them ends, in its place. Where there are more, all prompts are judged before the first is run.
+// Belongs to the io thread of its connection.
 #pragma once
 
 #include <cstdint>
@@ -43,6 +44,9 @@ class Choices {
   std::span<const Choice> all() const { return choices_; }
   const DetachedAnswer* followed() const { return followed_.get(); }  // null: none
   bool has(const ClientStream& stream) const;
+  bool is_judging() const { return num_unjudged_ > 0; }
+  // The prompt of this answer, the first to it, may be run.
+  void note_judged(std::uint32_t index);
   // An answer has tokens, or has ended: those that waited for it are started.
   void note_progress(std::uint32_t index);
   void end(std::uint32_t index);
@@ -68,6 +72,7 @@ class Choices {
 
  private:
   std::uint32_t num_each() const { return static_cast<std::uint32_t>(choices_.size() / num_prompts_); }
+  void queue_first_answers();
   void start_due();
   GenerationRequest request_of(std::uint32_t index);
 
@@ -76,6 +81,7 @@ class Choices {
   std::shared_ptr<DetachedAnswer> followed_;
   std::size_t num_prompts_ = 1;
   std::vector<GenerationRequest> prompts_;  // first answers' requests, until all answers are started
+  std::size_t num_unjudged_ = 0;            // of these
   std::vector<bool> is_first_alone_;        // by prompt: its others wait for its first answer
   std::deque<std::uint32_t> due_;           // indexes of answers that only wait for room
   std::size_t num_started_ = 0, num_under_way_ = 0, most_at_once_ = 0;

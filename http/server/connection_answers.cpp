@@ -367,6 +367,7 @@ void Connection::on_event(ClientStream& stream, ResponseEvent event) {
     end_generation();
     answer(std::move(reply));
   } else if (const auto* encoded = std::get_if<EncodedText>(&event)) {
+    if (generation_->choices.is_judging()) return generation_->choices.note_judged(stream.choice());
     Reply reply{.body = token_json(*tokens_, service_.models()[generation_->model], *encoded)};
     end_generation();
     answer(std::move(reply));

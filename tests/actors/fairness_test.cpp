@@ -72,6 +72,32 @@ TEST_CASE("fairness: a full queue makes room for a flow that has fewer requests"
   CHECK(leftovers(world) == "");
 }
 
+TEST_CASE("fairness: who has the place of another answer is let in by a full queue, and not put out of it") {
+  auto settings = sim::small_settings();
+  settings.options.serving.max_batch_sequences = 1;
+  settings.options.serving.max_waiting = 1;
+  sim::SimWorld world(settings);
+  world.settle();
+  const Sinks many = submit_many(world, "a", 2, 20);  // one runs, one waits
+  const auto at_door = submit_of(world, "a", letters("hello", 5));
+  auto next = letters("hello", 5);
+  next.form_place = std::make_shared<const int>(1);
+  const auto later = submit_of(world, "a", std::move(next));
+  world.settle();
+  world.settle();
+  REQUIRE(at_door->error());
+  CHECK(at_door->error()->kind == ApiErrorKind::kOverloaded);
+  CHECK_FALSE(later->error());
+  const auto one = submit_of(world, "b", letters("hello", 5));
+  world.settle();
+  world.settle();
+  REQUIRE(many[1]->error());
+  CHECK(many[1]->error()->kind == ApiErrorKind::kDisplaced);
+  REQUIRE(world.run());
+  CHECK(later->finished());
+  CHECK(leftovers(world) == "");
+}
+
 TEST_CASE("fairness: a request that has begun its answer is never put out of the queue") {
   auto settings = sim::small_settings();
   settings.options.serving.max_batch_sequences = 2;

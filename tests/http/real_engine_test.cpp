@@ -4,6 +4,8 @@
 #include "http/server/server.hpp"
 
 #include <chrono>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <random>
 #include <string>
@@ -385,6 +387,43 @@ TEST_CASE("http and engine: who is let in with the first prompt of a list has al
   CHECK(seen_by_bob.find("alice") == std::string::npos);
   CHECK(seen_by_bob.find("troupe_generation_tokens_total{") != std::string::npos);
   CHECK(stack.is_quiet());
+}
+
+TEST_CASE("http and engine: a long list of bound prompts is let in as a whole, or draws nothing") {
+  const auto ask = [](std::uint64_t max_tokens,
+                      const std::function<void(Stack&, const TestResponse&)>& look) {
+    ServerOptions options = Stack::options();
+    options.api_keys = {{"alice", "a"}};
+    options.tenant_limits.by_tenant["alice"] = {
+        .max_tokens = max_tokens, .tokens_per_minute = 60, .burst_tokens = 5};
+    Stack stack({}, {}, byte_model(), std::move(options));
+    TestClient client(stack.server.port());
+    std::string prompts = "\"hello\"";
+    for (int i = 1; i < 40; ++i) prompts += ",\"hello\"";
+    client.send(post_request("/v1/completions",
+                             R"({"max_tokens":2,"regex":"[a-z]*","stream":true,"prompt":[)" + prompts + "]}",
+                             "Authorization: Bearer a\r\n"));
+    look(stack, client.read_response());
+    CHECK(stack.is_quiet());
+    CHECK(eventually([&] {
+      return stack.metrics.expose().find(
+                 "troupe_by_tenant_tokens_in_flight{model_name=\"bytes\",tenant=\"alice\"} 0") !=
+             std::string::npos;
+    }));
+  };
+  ask(279, [](Stack& stack, const TestResponse& refused) {  // room for 39 prompts with their answers
+    CHECK(refused.status == 400);
+    CHECK(refused.body.find("Fewer prompts") != std::string::npos);
+    CHECK(stack.metrics.expose().find("troupe_generation_tokens_total{model_name=\"bytes\"} 0") !=
+          std::string::npos);
+  });
+  ask(280, [](Stack& stack, const TestResponse& answer) {
+    CHECK(answer.status == 200);
+    CHECK(answer.body.find("\"error\"") == std::string::npos);
+    CHECK(stack.metrics.expose().find(
+              "troupe_by_tenant_tokens_total{model_name=\"bytes\",tenant=\"alice\"} 280") !=
+          std::string::npos);
+  });
 }
 
 TEST_CASE("http and engine: of several answers to one prompt the prompt is computed once") {

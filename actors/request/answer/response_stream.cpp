@@ -42,6 +42,13 @@ std::optional<ApiError> ResponseStream::charge_prompt(std::uint64_t num_prompt, 
   return std::nullopt;
 }
 
+void ResponseStream::charge_judged(std::uint64_t num_prompt, TenantAccount::TimePoint now) {
+  if (!tab_) return;
+  tab_->take_again(num_prompt, now);
+  num_charged_ += num_prompt;
+  if (keeps_charges_) keep_charges();
+}
+
 void ResponseStream::keep_charges() {
   keeps_charges_ = true;
   if (tab_) tab_->keep(std::exchange(num_charged_, 0));

@@ -37,6 +37,8 @@ class ResponseStream {
   // A prompt, as TenantTab::reserve(). Given back with the end, unless its turn comes before.
   std::optional<ApiError> charge_prompt(std::uint64_t num_prompt, std::uint64_t max_drawn,
                                         TenantAccount::TimePoint now);
+  // A prompt that was charged before, as TenantTab::take_again(). So, too.
+  void charge_judged(std::uint64_t num_prompt, TenantAccount::TimePoint now);
   // Its first turn: what was charged, and what will be, stays so.
   void keep_charges();
   void note_journaled(Journaled journaled);

@@ -30,7 +30,7 @@ std::string spelling(const Tokenizer& tokenizer, std::optional<TokenId> token) {
 
 // A prompt that is not run may be as long as it likes.
 ServingLimits limits_for(const GenerationRequest& request, const ServingLimits& limits) {
-  return request.use == PromptUse::kRun ? limits : ServingLimits{};
+  return request.is_to_be_run() ? limits : ServingLimits{};
 }
 
 ApiError context_too_long(const ServingLimits& limits) {
@@ -136,7 +136,7 @@ EncodedPrompt encode_known_chat(const ServedModel& model, const ChatPrompt& chat
 }
 
 bool is_remembered(const GenerationRequest& request, const PromptTerms& terms) {
-  return terms.memory != nullptr && terms.memory->is_on() && request.use == PromptUse::kRun;
+  return terms.memory != nullptr && terms.memory->is_on() && request.is_to_be_run();
 }
 
 std::variant<EncodedPrompt, ApiError> encode_chat_prompt(const ServedModel& model,

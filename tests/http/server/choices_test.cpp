@@ -32,6 +32,22 @@ std::string chat(const std::string& more) {
                       R"({"messages":[{"role":"user","content":"hi"}],)" + more + "}");
 }
 
+// All prompts of a list that is judged as a whole may be run.
+void let_in(EngineScript& script, RequestId num_prompts) {
+  for (RequestId id = 1; id <= num_prompts; ++id) {
+    REQUIRE(script.wait_for_request(id) == id);
+    CHECK(script.submitted(id).request.use == PromptUse::kJudge);
+    script.deliver(id, EncodedText{});
+  }
+}
+
+// As many as the number, each a text of its own.
+std::string list_of(RequestId num_prompts) {
+  std::string prompts;
+  for (RequestId i = 0; i < num_prompts; ++i) prompts += (i > 0 ? ",\"" : "\"") + std::to_string(i) + "\"";
+  return "[" + prompts + "]";
+}
+
 }  // namespace
 
 TEST_CASE("choices: the others start when the first has its first token, each with a seed of its own") {
@@ -177,14 +193,16 @@ TEST_CASE(
   RunningServer server;
   EngineScript& script = server.script();
   TestClient client(server.port());
-  std::string prompts;
-  for (RequestId i = 0; i < kNumPrompts; ++i) prompts += (i > 0 ? ",\"" : "\"") + std::to_string(i) + "\"";
   const auto body = [&](const std::string& more) {
-    return post_request("/v1/completions", "{\"prompt\":[" + prompts + "],\"max_tokens\":4" + more + "}");
+    return post_request("/v1/completions",
+                        "{\"prompt\":" + list_of(kNumPrompts) + ",\"max_tokens\":4" + more + "}");
   };
   client.send(body(R"(,"regex":"[a-z]*")"));
   REQUIRE(script.wait_for_request(kMostBoundAnswers) == kMostBoundAnswers);
-  for (const RequestId ends : std::vector<RequestId>{7, 3}) {
+  CHECK(script.num_submitted() == kMostBoundAnswers);
+  let_in(script, kNumPrompts);
+  REQUIRE(script.wait_for_request(kNumPrompts + kMostBoundAnswers) == kNumPrompts + kMostBoundAnswers);
+  for (const RequestId ends : std::vector<RequestId>{kNumPrompts + 7, kNumPrompts + 3}) {
     Finished end = finished(1);
     end.form_place = std::make_shared<const RequestId>(ends);
     const std::weak_ptr<const void> place = end.form_place;
@@ -195,14 +213,33 @@ TEST_CASE(
     const GenerationRequest next = script.submitted(num_before + 1).request;
     CHECK(next.form_place == place.lock());
     CHECK(next.leaves_form_place);
-    CHECK(std::get<TextPrompt>(next.prompt).text == std::to_string(num_before));
+    CHECK(next.is_judged);
+    CHECK(next.form);
+    CHECK(std::get<TextPrompt>(next.prompt).text == std::to_string(num_before - kNumPrompts));
   }
   for (RequestId id = 1; id <= kNumPrompts; ++id)
-    if (id != 7 && id != 3) script.deliver(id, finished(1));
+    if (id != 7 && id != 3) script.deliver(kNumPrompts + id, finished(1));
   const auto answer = boost::json::parse(client.read_response().body).as_object();
   CHECK(answer.at("choices").as_array().size() == kNumPrompts);
   client.send(body(""));
-  CHECK(script.wait_for_request(2 * kNumPrompts) == 2 * kNumPrompts);  // bound to no form: all at once
+  CHECK(script.wait_for_request(3 * kNumPrompts) == 3 * kNumPrompts);  // bound to no form: all at once
+  CHECK(script.submitted(3 * kNumPrompts).request.use == PromptUse::kRun);
+}
+
+TEST_CASE("choices: where one prompt of many bound answers is refused, none is run") {
+  RunningServer server;
+  EngineScript& script = server.script();
+  TestClient client(server.port());
+  client.send(
+      post_request("/v1/completions", R"({"regex":"[a-z]*","stream":true,"prompt":)" + list_of(40) + "}"));
+  REQUIRE(script.wait_for_request(kMostBoundAnswers) == kMostBoundAnswers);
+  for (RequestId id = 1; id <= 8; ++id) script.deliver(id, EncodedText{});
+  REQUIRE(script.wait_for_request(40) == 40);
+  script.deliver(40, Failed{{.kind = ApiErrorKind::kRateLimited, .message = "too much"}});
+  CHECK(client.read_response().status == 429);
+  CHECK(script.wait_until_cancelled(9));
+  CHECK(script.num_submitted() == 40);
+  for (RequestId id = 1; id <= 40; ++id) CHECK(script.submitted(id).request.use == PromptUse::kJudge);
 }
 
 TEST_CASE("choices: of a strict tool that may not be called all answers run at once") {
@@ -221,12 +258,14 @@ TEST_CASE("choices: answers that have not begun are not, where one fails") {
   EngineScript& script = server.script();
   TestClient client(server.port());
   client.send(chat(R"("n":40,"response_format":{"type":"json_object"})"));
-  script.deliver(script.wait_for_request(1), TextDelta{.text = "a", .usage = {}});
-  REQUIRE(script.wait_for_request(kMostBoundAnswers) == kMostBoundAnswers);
-  script.deliver(2, Failed{{.kind = ApiErrorKind::kInternal, .message = "lost"}});
+  let_in(script, 1);
+  script.deliver(script.wait_for_request(2), TextDelta{.text = "a", .usage = {}});
+  constexpr RequestId kLast = 1 + kMostBoundAnswers;
+  REQUIRE(script.wait_for_request(kLast) == kLast);
+  script.deliver(3, Failed{{.kind = ApiErrorKind::kInternal, .message = "lost"}});
   CHECK(client.read_response().status == 500);
-  CHECK(script.wait_until_cancelled(kMostBoundAnswers));
-  CHECK(script.num_submitted() == kMostBoundAnswers);
+  CHECK(script.wait_until_cancelled(kLast));
+  CHECK(script.num_submitted() == kLast);
 }
 
 TEST_CASE("choices: one that fails fails the request, and the others are cancelled") {
