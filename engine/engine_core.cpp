@@ -649,12 +649,14 @@ void EngineCore::unblock() {
   for (Worker& worker : workers_) worker.is_admission_blocked = worker.is_extension_blocked = false;
 }
 
-// Deadlines run from arrival and end when a sequence has run once.
+// Deadlines run from arrival and end when a request has run once.
 void EngineCore::expire_waiting() {
   std::vector<SequenceIndex> expired;
-  for (const auto& [arrival, index] : waiting_)
-    if (!sequences_[index].has_started && now_ - sequences_[index].arrived > options_.serving.max_queue_time)
-      expired.push_back(index);
+  for (const auto& [arrival, index] : waiting_) {
+    const Sequence& sequence = sequences_[index];
+    const bool is_new = !sequence.has_started && !sequence.ticket->has_begun;
+    if (is_new && now_ - sequence.arrived > options_.serving.max_queue_time) expired.push_back(index);
+  }
   for (const SequenceIndex index : expired)
     fail(index, SequenceFailure::kQueueTimeout,
          "The request waited longer than " + std::to_string(options_.serving.max_queue_time.count()) +

@@ -105,6 +105,24 @@ TEST_CASE("admission: who waits too long is told that the server is overloaded")
   CHECK(leftovers(world) == "");
 }
 
+TEST_CASE("admission: who has the place of another answer waits for its turn, however long that takes") {
+  auto settings = sim::small_settings();
+  settings.options.serving.max_batch_sequences = 1;
+  settings.options.serving.max_queue_time = std::chrono::milliseconds(1000);
+  settings.device.batch_time = std::chrono::milliseconds(50);
+  sim::SimWorld world(settings);
+  const auto first = submit(world, letters("hello", 100));
+  auto next = letters("hello", 5);
+  next.form_place = std::make_shared<const int>(1);
+  const auto later = std::make_shared<RecordingSink>();
+  world.engine().submit(std::move(next), later);
+  world.run_for(std::chrono::milliseconds(1500));
+  CHECK_FALSE(later->error());
+  REQUIRE(world.run());
+  CHECK(first->finished());
+  CHECK(later->finished());
+}
+
 TEST_CASE("admission: a prompt that never had its turn costs its tenant nothing") {
   auto settings = sim::small_settings();
   settings.options.serving.max_batch_sequences = 1;
@@ -134,6 +152,43 @@ TEST_CASE("admission: a prompt that never had its turn costs its tenant nothing"
   REQUIRE(world.run());
   CHECK(served->finished());
   CHECK(tokens_left() == 992);
+}
+
+TEST_CASE("admission: a prompt that is judged holds its tokens, and costs them when it is run") {
+  sim::SimWorld world(sim::small_settings());
+  world.settle();
+  const auto account = std::make_shared<TenantAccount>(
+      "alice", 1, TenantLimits{.max_tokens = 20, .tokens_per_minute = 1, .burst_tokens = 1000},
+      world.engine().environment().metrics.of_tenant("alice"), world.now());
+  const auto tab = std::get<std::shared_ptr<TenantTab>>(account->open(world.now()));
+  const auto ask = [&](std::uint32_t max_tokens, PromptUse use) {
+    auto sink = std::make_shared<RecordingSink>();
+    auto request = letters("hello", max_tokens);
+    request.tab = tab;
+    request.use = use;
+    request.is_judged = use == PromptUse::kRun;
+    world.engine().submit(std::move(request), sink);
+    REQUIRE(world.run());
+    return sink;
+  };
+  const auto tokens_left = [&] { return account->look(world.now()).reading.tokens_left; };
+  const auto judged = ask(10, PromptUse::kJudge);
+  REQUIRE(judged->events().size() == 1);
+  CHECK(std::holds_alternative<EncodedText>(judged->events().front()));
+  CHECK(tokens_left() == 1000);
+  CHECK(ask(10, PromptUse::kRun)->finished());
+  CHECK(tokens_left() == 985);
+  const auto too_much = ask(1, PromptUse::kJudge);
+  REQUIRE(too_much->error());
+  CHECK(too_much->error()->kind == ApiErrorKind::kInvalidRequest);
+  CHECK(world.metric("troupe_generation_tokens_total") == 10);
+  const auto too_long = std::make_shared<RecordingSink>();
+  auto request = letters(std::string(500, 'x'), 5);
+  request.use = PromptUse::kJudge;
+  world.engine().submit(std::move(request), too_long);
+  REQUIRE(world.run());
+  REQUIRE(too_long->error());
+  CHECK(too_long->error()->kind == ApiErrorKind::kContextTooLong);
 }
 
 TEST_CASE("admission: requests that come before the device is ready wait for it") {
