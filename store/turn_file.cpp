@@ -361,15 +361,15 @@ bool TurnFile::replace_old() {
   return true;
 }
 
-// False: the file has its name as before. Where a file system can't exchange names, a process that is killed
-// between the two steps leaves no file of turns, but both under names at which the next one looks.
+// False: the file has its name as before. Where a file system can't exchange names, the file has two of them
+// for a moment, so that one that is whole is found whenever the process is killed.
 bool TurnFile::take_name() {
   const int directory = directory_.descriptor();
   if (::renameat2(directory, kHalfWritten, directory, kTurnFileName, RENAME_EXCHANGE) == 0) return true;
   const bool is_lost = errno == ENOENT || errno == EIO;
-  if (is_lost || ::renameat(directory, kTurnFileName, directory, kReplaced) != 0) return false;
+  if (is_lost || ::linkat(directory, kTurnFileName, directory, kReplaced, 0) != 0) return false;
   if (::renameat(directory, kHalfWritten, directory, kTurnFileName) == 0) return true;
-  (void)::renameat(directory, kReplaced, directory, kTurnFileName);
+  (void)::unlinkat(directory, kReplaced, 0);  // it has the other name
   return false;
 }
 
