@@ -140,6 +140,9 @@ std::vector<Draw> all_draws(const char* schemas) {
   return draws;
 }
 
+// Text around calls is any bytes; what is no UTF-8 among them is replaced, as the server does.
+std::string written(const Json& line) { return line.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
 int draw(long count, std::uint64_t seed, const char* schemas) {
   std::mt19937_64 random(seed);
   const auto draws = all_draws(schemas);
@@ -148,7 +151,7 @@ int draw(long count, std::uint64_t seed, const char* schemas) {
   for (long i = 0; i < count; ++i) {
     const auto line = draws[static_cast<std::size_t>(i) % draws.size()](random);
     if (line)
-      std::printf("%s\n", line->dump().c_str());
+      std::printf("%s\n", written(*line).c_str());
     else
       ++num_stuck;
   }
