@@ -86,7 +86,7 @@ class TurnFile {
   std::map<std::uint64_t, Place> to_overwrite_;  // erased parts, with bytes still there
   std::uint64_t next_to_overwrite_ = 0;          // the number at which to try first
   std::map<std::uint64_t, Place> unsynced_;      // erased parts, with zeros that may be in the cache alone
-  bool has_old_ = false;  // or a copy that was not finished: its words may be there
+  bool has_old_ = false;                         // or a copy that was not finished: its words may be there
   std::uint64_t last_number_ = 0;
   std::vector<StoredTurn> stored_;
 };
