@@ -16,6 +16,8 @@ namespace {
 constexpr std::chrono::milliseconds kLongestTick{250};
 constexpr std::chrono::milliseconds kShortestTick{5};
 constexpr std::uint64_t kTicksPerDeadline = 4;
+// Events that come closer together than that are worth a second look before the thread sleeps.
+constexpr std::chrono::milliseconds kDenseEvents{1};
 
 // Fine enough for the shortest deadline, no finer.
 std::chrono::milliseconds tick_period(const Limits& limits) {
@@ -115,9 +117,14 @@ void Shard::on_bell() {
   // Written after all have been handled: what one connection got leaves at once.
   for (std::size_t i = 0; i < dirty_.size(); ++i) dirty_[i]->flush();
   dirty_.clear();
-  // What has come meanwhile has its turn behind other work of the thread; mostly nothing has, and a turn
-  // for nothing would cost a call of the system for each token.
-  if (!outbox_->arm()) boost::asio::post(io_, [this] { on_bell(); });
+  // What has come meanwhile has its turn behind other work of the thread. Where tokens are milliseconds apart
+  // nothing has, and a turn for nothing would cost a call of the system for each; where they are dense the
+  // turn joins them into one write: hundreds of small ones fill the socket's buffer, and the stream stands
+  // still until its client's delayed acknowledgement.
+  const auto now = Connection::Clock::now();
+  const bool are_dense = now - last_events_ < kDenseEvents;
+  last_events_ = now;
+  if (are_dense || !outbox_->arm()) boost::asio::post(io_, [this] { on_bell(); });
 }
 
 void Shard::tick() {

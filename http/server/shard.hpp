@@ -74,6 +74,7 @@ class Shard {
   std::vector<Connection*> of_small_doors_;  // connections with kReserve or kMetrics: a few
   std::vector<Outbox::Entry> entries_;
   std::vector<std::shared_ptr<Connection>> dirty_;
+  Connection::Clock::time_point last_events_{};
   std::array<char, 64 * 1024> scratch_;
   std::thread thread_;
 };
