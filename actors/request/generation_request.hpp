@@ -181,7 +181,7 @@ struct GenerationRequest {
   // It is compared with others: Finished::mean_logprob is wanted.
   bool is_ranked = false;
   // A place among the answers that are bound to forms, left by an earlier answer to its client, and with it a
-  // place in front of those who wait. Null: it takes both.
+  // place in front of requests that wait. Null: it takes both.
   std::shared_ptr<const void> form_place = {};
   bool leaves_form_place = false;  // Finished::form_place is wanted
   bool wants_token_texts = false;  // with kEncode
