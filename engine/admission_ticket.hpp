@@ -51,9 +51,12 @@ struct AdmissionTicket {
   // In a simulation: the answer ends behind so many tokens, as if by an end token.
   std::optional<std::uint32_t> answer_tokens;
   bool scores_prompt = false;  // log-probabilities of the prompt's tokens, too
+  // A search over answers wants one token behind `drawn`, a beginning that it knows: that is not reported,
+  // and the length says nothing of answers'.
+  bool is_search_step = false;
   std::string cache_salt;
   CacheQuota cache_quota;                  // of whose salt it is
-  bool has_begun = false;                  // another part of its client's request had its turn
+  bool has_begun = false;                  // another sequence of its request had its turn
   std::uint32_t second_text = 0;           // so, too: as SequenceSlice::second_text
   std::string flow;                        // takes turns with other flows (policy/admitting/fair_queue.hpp)
   std::shared_ptr<const CellGraph> graph;  // of a model of cells; null: it follows from the prompt

@@ -204,7 +204,7 @@ void CellCore::check(Arrival arrival) {
   emit(ticket.sequence, Admitted{});
   const auto& [graph, max_total] = std::get<Unfolded>(verdict);
   if (graph->growth() && max_total == run.num_prompt()) {
-    emit(ticket.sequence, NewToken{.token = -1, .end = SequenceEnd::kLength});
+    emit(ticket.sequence, NewToken{.sequence = ticket.sequence, .token = -1, .end = SequenceEnd::kLength});
     return release(arrival);
   }
   const std::uint32_t max_drawn = graph->growth() ? max_total - run.num_prompt() : 0;
@@ -460,8 +460,10 @@ void CellCore::start(Arrival arrival, Run& run, WorkerId worker_id) {
   emit(run.ticket->sequence, std::move(output));
   if (!is_first) return;
   for (std::uint32_t i = 0; i < run.progress.num_drawn(); ++i)
-    emit(run.ticket->sequence,
-         NewToken{.token = run.progress.tokens()[i], .index = i + 1, .started = run.started});
+    emit(run.ticket->sequence, NewToken{.sequence = run.ticket->sequence,
+                                        .token = run.progress.tokens()[i],
+                                        .index = i + 1,
+                                        .started = run.started});
 }
 
 // Its rows are free at once: a device works in order, so what is still in flight writes to

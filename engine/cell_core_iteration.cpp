@@ -299,8 +299,11 @@ void CellCore::absorb_token(Arrival arrival, const BatchResult& result, std::siz
     run.allowed = run.free = nullptr;
     run.progress.permit_draw(false);
   }
-  NewToken output{
-      .token = token, .index = run.progress.num_drawn(), .started = run.started, .batches = run.batches};
+  NewToken output{.sequence = ticket.sequence,
+                  .token = token,
+                  .index = run.progress.num_drawn(),
+                  .started = run.started,
+                  .batches = run.batches};
   if (ticket.sampling.wants_logprobs() && slice < result.logprobs.size())
     output.logprobs = std::make_shared<const TokenLogprobs>(result.logprobs[slice]);
   const auto& ends = ticket.end_tokens;

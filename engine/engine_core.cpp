@@ -212,7 +212,7 @@ bool EngineCore::check(SequenceIndex index) {
   const std::uint32_t num_prompt = sequence.num_prompt;
   sequence.is_only_scored = max_total == num_prompt && ticket.scores_prompt;
   if (max_total == num_prompt && !ticket.scores_prompt) {
-    emit(sequence.id, NewToken{.token = -1, .end = SequenceEnd::kLength});
+    emit(sequence.id, NewToken{.sequence = sequence.id, .token = -1, .end = SequenceEnd::kLength});
     release(index);
     return false;
   }
@@ -249,7 +249,8 @@ std::uint32_t EngineCore::take_drawn(Sequence& sequence, std::uint32_t max_token
 // Reports the tokens that an earlier process drew, as if they had just come.
 void EngineCore::report_drawn(const Sequence& sequence) {
   for (std::uint32_t i = 0; i < sequence.num_generated(); ++i)
-    emit(sequence.id, NewToken{.token = sequence.tokens[sequence.num_prompt + i],
+    emit(sequence.id, NewToken{.sequence = sequence.id,
+                               .token = sequence.tokens[sequence.num_prompt + i],
                                .index = i + 1,
                                .cached_tokens = sequence.cached_tokens,
                                .started = sequence.started});
@@ -434,7 +435,7 @@ void EngineCore::start(SequenceIndex index, WorkerId worker_id, PageMap::Reserva
     output.queue_time = now_ - sequence.arrived;
   }
   emit(sequence.id, output);
-  if (is_first_start) report_drawn(sequence);
+  if (is_first_start && !sequence.ticket->is_search_step) report_drawn(sequence);
 }
 
 // A source of which a part was found is read anew as a whole, and what is behind it with it: pages
@@ -652,11 +653,9 @@ void EngineCore::unblock() {
 // Deadlines run from arrival and end when a request has run once.
 void EngineCore::expire_waiting() {
   std::vector<SequenceIndex> expired;
-  for (const auto& [arrival, index] : waiting_) {
-    const Sequence& sequence = sequences_[index];
-    const bool is_new = !sequence.has_started && !sequence.ticket->has_begun;
-    if (is_new && now_ - sequence.arrived > options_.serving.max_queue_time) expired.push_back(index);
-  }
+  for (const auto& [arrival, index] : waiting_)
+    if (sequences_[index].is_new() && now_ - sequences_[index].arrived > options_.serving.max_queue_time)
+      expired.push_back(index);
   for (const SequenceIndex index : expired)
     fail(index, SequenceFailure::kQueueTimeout,
          "The request waited longer than " + std::to_string(options_.serving.max_queue_time.count()) +
@@ -743,7 +742,9 @@ void EngineCore::emit(SequenceId id, SequenceOutput output) {
 NewToken& EngineCore::emit_token(SequenceId id) {
   auto& command = std::get<Emit>(out_->emplace_back(std::in_place_type<Emit>));
   command.sequence = id;
-  return command.output.emplace<NewToken>();
+  NewToken& token = command.output.emplace<NewToken>();
+  token.sequence = id;
+  return token;
 }
 
 PageSizing EngineCore::page_sizing(const Worker& worker) const {

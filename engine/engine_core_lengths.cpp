@@ -25,7 +25,7 @@ void EngineCore::foresee(SequenceIndex index) {
   sequence.length.foretold = ticket.foretold_tokens.value_or(ticket.answer_tokens.value_or(0));
   flows_.set_work(sequence.flow, sequence.arrival, work_of(sequence));
   sequence.heed_length();
-  if (!options_.serving.foresees_lengths() || sequence.is_only_scored) return;
+  if (!options_.serving.foresees_lengths() || !sequence.tells_length()) return;
   sequence.length.is_awaited = true;
   out_->push_back(ForecastLength{.questions = {question_of(sequence)}});
 }
@@ -76,7 +76,8 @@ void EngineCore::reserve_foretold(Sequence& sequence, std::uint32_t num_tokens, 
 
 // The step draws the answer's first token, or the one that follows on each kTokensBetweenLooks.
 bool EngineCore::wants_state(const Sequence& sequence, const SequenceStep& step, const Worker& worker) const {
-  if (!worker.device.hands_out_states || !step.sample || step.scores || sequence.is_only_scored) return false;
+  if (!worker.device.hands_out_states || !step.sample || step.scores || !sequence.tells_length())
+    return false;
   const std::uint32_t num_drawn = sequence.num_generated() + sequence.progress.num_pending();
   if (num_drawn == 0) return options_.serving.foresees_lengths();
   return num_drawn % kTokensBetweenLooks == 0 &&
@@ -141,7 +142,7 @@ void EngineCore::foresee_again() {
   ForecastLength command;
   for (const auto& [arrival, index] : waiting_) {
     const Sequence& sequence = sequences_[index];
-    if (sequence.length.max_tokens > 0 && !sequence.has_started && !sequence.is_only_scored)
+    if (sequence.length.max_tokens > 0 && !sequence.has_started && sequence.tells_length())
       command.questions.push_back(question_of(sequence));
   }
   if (!command.questions.empty()) out_->push_back(std::move(command));
@@ -286,7 +287,8 @@ void EngineCore::settle_overrun(SequenceIndex index) {
 }
 
 void EngineCore::learn_length(const Sequence& sequence) {
-  if (sequence.length.max_tokens == 0 || sequence.is_only_scored) return;  // it was refused, or has no answer
+  if (sequence.length.max_tokens == 0 || !sequence.tells_length())
+    return;  // it was refused, or has no answer
   const ReservationPolicy policy = options_.serving.reservation;
   const bool asks_history = policy == ReservationPolicy::kHistory || policy == ReservationPolicy::kPredicted;
   if (asks_history && sequence.num_generated() > 0) history_.add(sequence.num_generated());

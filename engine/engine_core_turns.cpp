@@ -10,14 +10,12 @@
 
 namespace troupe {
 
-// False: the queue is full, and stays as it is. A request that has run once is never displaced, nor one that
-// was left the place of another answer to its client, and which a full queue takes in, too.
+// False: the queue is full, and stays as it is. A request that has run once, or of which another part had its
+// turn, is never refused or displaced, so the one that is has drawn nothing.
 bool EngineCore::find_place(const AdmissionTicket& ticket) {
   if (ticket.has_begun || waiting_.size() < options_.serving.max_waiting) return true;
-  const auto displaced = flows_.choose_displaced(ticket.flow, [this](std::uint64_t arrival) {
-    const Sequence& sequence = sequences_[waiting_.at(arrival)];
-    return !sequence.has_started && !sequence.ticket->has_begun;
-  });
+  const auto displaced = flows_.choose_displaced(
+      ticket.flow, [this](std::uint64_t arrival) { return sequences_[waiting_.at(arrival)].is_new(); });
   if (!displaced) return false;
   fail(waiting_.at(*displaced), SequenceFailure::kDisplaced,
        "The server's queue is full, and others have fewer requests in it; try again later.");

@@ -113,6 +113,10 @@ struct alignas(64) Sequence {
   // seeds would not give equal answers.
   bool draws_freely() const { return free && !draws_again; }
   std::uint32_t num_generated() const { return progress.num_known() - num_prompt; }
+  // It has an answer, and is no part of one.
+  bool tells_length() const { return !is_only_scored && !ticket->is_search_step; }
+  // No sequence of its request had a turn: it may still be refused.
+  bool is_new() const { return !has_started && !ticket->has_begun; }
   bool is_ended_by(std::int32_t token) const {
     const auto is_in = [token](const auto& ends, std::size_t count) {
       const auto behind = ends.begin() + static_cast<std::ptrdiff_t>(count);

@@ -94,6 +94,7 @@ struct BatchTally {
 
 enum class SequenceEnd : std::uint8_t { kNotYet, kEndToken, kLength };
 struct NewToken {
+  SequenceId sequence = 0;
   std::int32_t token = -1;  // -1: none came with the end
   std::uint32_t index = 0;  // of the answer's tokens, from 1
   std::uint32_t cached_tokens = 0;

@@ -140,6 +140,16 @@ SequenceId CoreWorld::admit_drawn(std::uint32_t num_drawn, std::uint32_t max_tok
   return admit(std::move(ticket));
 }
 
+SequenceId CoreWorld::admit_step(std::uint32_t num_drawn, bool has_begun) {
+  AdmissionTicket ticket;
+  ticket.prompt = counting(1, 5);
+  ticket.drawn = counting(100, num_drawn);
+  ticket.max_tokens = num_drawn + 1;
+  ticket.is_search_step = true;
+  ticket.has_begun = has_begun;
+  return admit(std::move(ticket));
+}
+
 SequenceId CoreWorld::admit_known(std::vector<std::int32_t> prompt, std::uint32_t max_tokens,
                                   std::uint32_t answer_tokens) {
   AdmissionTicket ticket;

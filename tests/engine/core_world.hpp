@@ -48,6 +48,8 @@ class CoreWorld {
                           std::int32_t end_token = -1);
   // It goes on behind as many tokens as this. guided: so, too.
   SequenceId admit_drawn(std::uint32_t num_drawn, std::uint32_t max_tokens, bool guided = false);
+  // The next token behind as many as this, for a search.
+  SequenceId admit_step(std::uint32_t num_drawn, bool has_begun);
   // Its client knows the length of its answer.
   SequenceId admit_known(std::vector<std::int32_t> prompt, std::uint32_t max_tokens,
                          std::uint32_t answer_tokens);

@@ -235,6 +235,42 @@ TEST_CASE("core: tokens that were drawn before are reported when it first runs, 
   }
 }
 
+TEST_CASE("core: a step of a search tells its one token, finds its beginning's pages and teaches no length") {
+  CoreOptions options = CoreWorld::small_options();
+  options.serving.reservation = ReservationPolicy::kPredicted;
+  CoreWorld world(options);
+  world.start_worker(0);
+  for (std::uint32_t num_drawn = 0; num_drawn < 12; ++num_drawn) {
+    CAPTURE(num_drawn);
+    const auto id = world.admit_step(num_drawn, num_drawn > 0);
+    world.finish_all();
+    CHECK(world.answer(id).tokens.size() == 1);
+    CHECK(world.answer(id).has_ended);
+    // All but the token that the step before has drawn.
+    CHECK(world.answer(id).started.at(0).num_known == 5 + num_drawn);
+    CHECK(world.answer(id).started[0].cached_tokens == (num_drawn > 0 ? 4 + num_drawn : 0));
+  }
+  CHECK(world.asked.empty());
+  CHECK(world.learnt.empty());
+  CHECK(world.core().pages().counts().running == 0);
+}
+
+TEST_CASE(
+    "core: a full queue takes a request's next step, and neither displaces it nor lets it wait too long") {
+  CoreWorld world;  // max_waiting 8, and no device
+  for (int i = 0; i < 8; ++i) world.admit({1, 2}, 3);
+  CHECK(world.answer(world.admit_step(0, false)).failed->failure == SequenceFailure::kQueueFull);
+  const auto next = world.admit_step(2, true);
+  CHECK_FALSE(world.answer(next).failed);
+  world.now += std::chrono::seconds(31);
+  world.hand(SchedulerTick{});
+  CHECK_FALSE(world.answer(next).failed);
+  CHECK(world.core().num_sequences() == 1);
+  world.start_worker(0);
+  world.finish_all();
+  CHECK(world.answer(next).tokens.size() == 1);
+}
+
 TEST_CASE("core: a guided sequence whose beginning was drawn waits to hear of what follows it") {
   CoreWorld world;
   world.start_worker(0);
