@@ -8,6 +8,7 @@
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include "actors/beam_request.hpp"
 #include "actors/cache_tier.hpp"
 #include "actors/embedding.hpp"
 #include "actors/predictor.hpp"
@@ -109,6 +110,7 @@ RequestId ActorEngine::refuse_unknown_model(ResponseSink& sink) {
 
 RequestId ActorEngine::submit(GenerationRequest request, std::shared_ptr<ResponseSink> sink) {
   if (request.model >= environment_->models.size()) return refuse_unknown_model(*sink);
+  if (request.beams && request.use == PromptUse::kRun) return search(std::move(request), std::move(sink));
   const SpawnGuard guard;
   const RequestId id = ++last_request_;
   RequestStart start;
@@ -139,6 +141,27 @@ RequestId ActorEngine::submit(GenerationRequest request, std::shared_ptr<Respons
       .scheduler = actors_.scheduler, .encoder = actors_.encoder, .store = actors_.store};
   const bool has_thread = start.form_place != nullptr && environment_->has_threads;
   launch(id, spawn_on_thread(system_, has_thread, make_request, environment_, peers, std::move(start)));
+  return id;
+}
+
+RequestId ActorEngine::search(GenerationRequest request, std::shared_ptr<ResponseSink> sink) {
+  const SpawnGuard guard;
+  BeamStart start;
+  start.first_id = last_request_.fetch_add(std::max<RequestId>(request.beams->width, 1)) + 1;
+  start.arrived = system_.clock().now();
+  start.refusal = find_refusal(request.model, ModelKind::kGenerative);
+  DoorPass pass = start.refusal ? nullptr : environment_->door->enter(request.flow);
+  if (!pass && !start.refusal) start.refusal = overload();
+  auto tab = std::exchange(request.tab, nullptr);
+  start.request = std::make_shared<const GenerationRequest>(std::move(request));
+  start.stream = std::make_shared<ResponseStream>(start.first_id, std::move(sink), environment_->registry,
+                                                  environment_->board, environment_->metrics);
+  start.stream->hold(std::move(pass));
+  start.stream->charge_to(std::move(tab));
+  const RequestId id = start.first_id;
+  launch(id, system_.spawn(make_beam_request, environment_,
+                           BeamPeers{.scheduler = actors_.scheduler, .encoder = actors_.encoder},
+                           std::move(start)));
   return id;
 }
 

@@ -58,6 +58,8 @@ class ActorEngine {
 
  private:
   RequestId refuse_unknown_model(ResponseSink& sink);
+  // As submit(), of a request with `beams`.
+  RequestId search(GenerationRequest request, std::shared_ptr<ResponseSink> sink);
   void launch(RequestId id, const RequestActor& actor);
   std::optional<ApiError> find_refusal(ModelIndex model, ModelKind kind) const;
   ApiError overload() const;

@@ -20,6 +20,7 @@
 #include "engine/sequence_output.hpp"
 #include "gpu/program/batch.hpp"
 #include "policy/pages/cache_quotas.hpp"
+#include "policy/searching/beam_search.hpp"
 #include "store/stored_response.hpp"
 #include "telemetry/tracing/trace_context.hpp"
 #include "text/answer/answer_parser.hpp"
@@ -128,6 +129,15 @@ struct BackgroundRun {
   std::optional<std::uint32_t> unbound_from = {};
 };
 
+// The most likely answers are searched for (policy/searching/beam_search.hpp) and given at once, in place of
+// drawn ones. By the model's own distribution: of how to draw, the end tokens and max_tokens count alone.
+struct BeamWish {
+  std::uint32_t width = 1;
+  std::uint32_t num_answers = 1;  // at most `width`
+  double length_penalty = 1.0;
+  BeamStop stop = BeamStop::kHopeless;
+};
+
 // The use that a request has for its prompt.
 enum class PromptUse : std::uint8_t {
   kRun,     // an answer to it
@@ -157,6 +167,7 @@ struct GenerationRequest {
   bool ignore_eos = false;
   std::vector<TokenBias> biased;   // each id once, at most kMaxBiases
   std::optional<OutputForm> form;  // absent: any text
+  std::optional<BeamWish> beams = {};
   // Completions: the prompt's text comes first, and its log-probabilities with it if
   // those of the answer are wanted.
   bool echo = false;
@@ -261,6 +272,7 @@ struct TextDelta {
 struct PromptScores {
   std::vector<AnswerToken> tokens;
 };
+struct FoundAnswer;
 struct Finished {
   FinishReason reason = FinishReason::kStop;
   std::optional<std::string> stop_string;  // the stop string that matched
@@ -272,11 +284,19 @@ struct Finished {
   // Over the tokens of a ranked request's answer, the end token included; 0 without any.
   double mean_logprob = 0.0;
   std::shared_ptr<const PromptScores> prompt_scores = {};  // null: not asked for
+  // Answers of a search (GenerationRequest::beams), the best first. Their text does not come as
+  // TextDelta.
+  std::shared_ptr<const std::vector<FoundAnswer>> found = {};
   // While it lives, these and those of an echo count among the log-probabilities that the server holds.
   std::shared_ptr<const void> scores_held = {};
   // Its place among the answers that are bound to forms (GenerationRequest::leaves_form_place). Null: it had
   // none.
   std::shared_ptr<const void> form_place = {};
+};
+// One of the answers that a search has found.
+struct FoundAnswer {
+  std::string text;
+  Finished finished;  // its end and its own tokens
 };
 struct Failed {
   ApiError error;
