@@ -536,6 +536,7 @@ Reply Connection::whole_choices(const Finished& finished) const {
     std::vector<JoinedAnswer> answers;
     std::vector<std::shared_ptr<const PromptScores>> scores;
     std::vector<std::shared_ptr<const void>> scores_held;
+    std::vector<std::shared_ptr<const void>> found;  // by searches
   };
   const auto kept = std::make_shared<Kept>();
   for (const auto& choice : generation_->choices.all()) {
@@ -545,6 +546,12 @@ Reply Connection::whole_choices(const Finished& finished) const {
   }
   std::vector<ChoiceView> choices;
   for (const std::uint32_t i : generation_->choices.best_of_each(generation_->request.num_choices)) {
+    if (const auto& found = generation_->choices.all()[i].finished.found) {
+      for (const FoundAnswer& answer : *found)
+        choices.push_back({.text = answer.text, .finished = &answer.finished});
+      kept->found.push_back(found);
+      continue;
+    }
     const JoinedAnswer& answer = kept->answers[i];
     choices.push_back({.text = answer.text,
                        .finished = &generation_->choices.all()[i].finished,

@@ -88,6 +88,9 @@ constexpr std::array kCompletion = {
     RequestField{"suffix", kText},
     RequestField{"echo", kBoolean},
     RequestField{"best_of", kChoices},
+    RequestField{"use_beam_search", kBoolean},
+    RequestField{"length_penalty", R"({"type":"number","minimum":-10,"maximum":10})"},
+    RequestField{"early_stopping", R"({"type":["boolean","string"],"enum":[false,true,"never"]})"},
     // false: none.
     RequestField{"logprobs", R"({"type":["integer","boolean"],"minimum":0,"maximum":5})"},
 };

@@ -49,11 +49,14 @@ Prompt read_one(FieldReader& fields, std::string_view name, const json::value& v
 
 void read_list(FieldReader& fields, const json::array& list, const Limits& limits, ApiRequest& request,
                std::vector<Prompt>& prompts) {
-  if (list.size() * request.num_candidates > limits.max_choices)
+  const auto& beams = request.generation.beams;
+  const std::uint32_t num_each = beams ? beams->width : request.num_candidates;
+  const std::uint32_t num_given = beams ? beams->num_answers : request.num_choices;
+  if (list.size() * num_each > limits.max_choices)
     return fields.fail("prompt", " may hold prompts for at most " + std::to_string(limits.max_choices) +
                                      " answers a request, got " + std::to_string(list.size()) + " with " +
-                                     (request.num_candidates > request.num_choices ? "best_of" : "n") +
-                                     " = " + std::to_string(request.num_candidates));
+                                     (num_each > num_given ? "best_of" : "n") + " = " +
+                                     std::to_string(num_each));
   for (std::size_t i = 0; i < list.size() && !fields.error(); ++i)
     prompts.push_back(read_one(fields, "prompt[" + std::to_string(i) + "]", list[i]));
 }

@@ -7,6 +7,7 @@
 #include <boost/json/array.hpp>
 #include <boost/json/value.hpp>
 
+#include "http/api/requests/beam_fields.hpp"
 #include "http/api/requests/output_form_fields.hpp"
 #include "http/api/requests/unsupported_fields.hpp"
 #include "http/json/json_document.hpp"
@@ -149,6 +150,7 @@ void read_choices(FieldReader& fields, const Limits& limits, ApiRequest& request
   if (request.is_resumable && request.num_choices > 1)
     fields.fail("stream_options.resumable", " must be false with n > 1");
   read_candidates(fields, limits, request);
+  if (request.shape == ResponseShape::kCompletion) read_beams(fields, request);
 }
 
 // Sampling, lengths, stops, streaming.

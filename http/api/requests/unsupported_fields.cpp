@@ -18,6 +18,7 @@ bool is_false(const json::value& value) { return value.is_bool() && !value.get_b
 bool is_true(const json::value& value) { return value.is_bool() && value.get_bool(); }
 bool is_one(const json::value& value) { return value.is_number() && value.to_number<double>() == 1; }
 bool is_zero(const json::value& value) { return value.is_number() && value.to_number<double>() == 0; }
+bool is_zero_or_one(const json::value& value) { return is_zero(value) || is_one(value); }
 bool is_zero_or_less(const json::value& value) { return value.is_number() && value.to_number<double>() <= 0; }
 bool is_empty(const json::value& value) {
   return (value.is_array() && value.get_array().empty()) ||
@@ -32,6 +33,12 @@ bool is_text_modality(const json::value& value) {
          value.get_array()[0].get_string() == "text";
 }
 
+bool is_text_form(const json::value& value) {
+  const auto* form = value.if_object();
+  const auto* type = form != nullptr ? form->if_contains("type") : nullptr;
+  return type != nullptr && type->is_string() && type->get_string() == "text";
+}
+
 bool is_disabled(const json::value& value) { return value.is_string() && value.get_string() == "disabled"; }
 
 struct UnsupportedField {
@@ -41,8 +48,6 @@ struct UnsupportedField {
 };
 
 constexpr std::array kUnsupportedEverywhere = {
-    UnsupportedField{"use_beam_search", is_false, "false"},
-    UnsupportedField{"length_penalty", is_one, "1"},
     UnsupportedField{"logits_processors", is_empty, "an empty list"},
     UnsupportedField{"allowed_token_ids", is_empty, "an empty list"},
     UnsupportedField{"bad_words", is_empty, "an empty list"},
@@ -72,6 +77,36 @@ constexpr std::array kUnsupportedEverywhere = {
     UnsupportedField{"top_n_sigma", is_zero_or_less, "0 or less"},
     UnsupportedField{"typical_p", is_one, "1"},
     UnsupportedField{"xtc_probability", is_zero, "0"},
+};
+
+// Answers that are searched for come from completions.
+constexpr std::array kUnsupportedButInCompletions = {
+    UnsupportedField{"use_beam_search", is_false, "false; /v1/completions has it"},
+    UnsupportedField{"length_penalty", is_one, "1"},
+    UnsupportedField{"early_stopping", is_false, "false"},
+};
+
+// Neither drawn nor known before the end.
+constexpr std::array kUnsupportedWithBeams = {
+    UnsupportedField{"stream", is_false, "false with use_beam_search: the best answers are known at the end"},
+    UnsupportedField{"temperature", is_zero_or_one, "0 or 1 with use_beam_search"},
+    UnsupportedField{"top_p", is_one, "1 with use_beam_search"},
+    UnsupportedField{"top_k", is_zero_or_less, "0 or less with use_beam_search"},
+    UnsupportedField{"min_p", is_zero, "0 with use_beam_search"},
+    UnsupportedField{"presence_penalty", is_zero, "0 with use_beam_search"},
+    UnsupportedField{"frequency_penalty", is_zero, "0 with use_beam_search"},
+    UnsupportedField{"repetition_penalty", is_one, "1 with use_beam_search"},
+    UnsupportedField{"repeat_penalty", is_one, "1 with use_beam_search"},
+    UnsupportedField{"logit_bias", is_empty, "an empty object with use_beam_search"},
+    UnsupportedField{"min_tokens", is_zero, "0 with use_beam_search"},
+    UnsupportedField{"stop", is_empty, "an empty list with use_beam_search; use stop_token_ids"},
+    UnsupportedField{"include_stop_str_in_output", is_false, "false with use_beam_search"},
+    UnsupportedField{"logprobs", is_false, "null with use_beam_search"},
+    UnsupportedField{"prompt_logprobs", is_never, "null with use_beam_search"},
+    UnsupportedField{"echo", is_false, "false with use_beam_search"},
+    UnsupportedField{"response_format", is_text_form, "text with use_beam_search"},
+    UnsupportedField{"grammar", is_empty, "null with use_beam_search"},
+    UnsupportedField{"regex", is_empty, "null with use_beam_search"},
 };
 
 constexpr std::array kUnsupportedInChat = {
@@ -183,6 +218,7 @@ void refuse(FieldReader& fields, const std::array<UnsupportedField, kSize>& unsu
 void refuse_unsupported_fields(FieldReader& fields, ResponseShape shape) {
   if (is_ollama(shape)) return refuse(fields, kUnsupportedInOllama);
   refuse(fields, kUnsupportedEverywhere);
+  if (shape != ResponseShape::kCompletion) refuse(fields, kUnsupportedButInCompletions);
   switch (shape) {
     case ResponseShape::kChat:
       refuse(fields, kUnsupportedInChat);
@@ -194,6 +230,8 @@ void refuse_unsupported_fields(FieldReader& fields, ResponseShape shape) {
     case ResponseShape::kOllamaGenerate: break;  // above
   }
 }
+
+void refuse_unsupported_beam_fields(FieldReader& fields) { refuse(fields, kUnsupportedWithBeams); }
 
 void refuse_unsupported_ollama_options(FieldReader& options) { refuse(options, kUnsupportedOllamaOptions); }
 

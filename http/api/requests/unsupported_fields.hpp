@@ -9,6 +9,8 @@
 namespace troupe {
 
 void refuse_unsupported_fields(FieldReader& fields, ResponseShape shape);
+// For a completion with answers that are searched for.
+void refuse_unsupported_beam_fields(FieldReader& fields);
 // The object `options` of Ollama's.
 void refuse_unsupported_ollama_options(FieldReader& options);
 void refuse_unsupported_embedding_fields(FieldReader& fields);

@@ -125,6 +125,32 @@ TEST_CASE("translators over HTTP: answers are CTranslate2's, many at once, some 
   CHECK(sum > example.at("logprob").get<double>() - 1e-3);  // that of the end is not among them
 }
 
+TEST_CASE(
+    "translators over HTTP: the best answers of four beams are CTranslate2's, many at once and short of "
+    "memory") {
+  for (const char* memory : {"256MiB", "12MiB"}) {
+    CAPTURE(memory);
+    const TranslatorServer server({"--memory", memory});
+    std::vector<std::pair<json, std::future<json>>> searches;
+    for (const std::string name : kNetworks)
+      for (const json& example : reference_of(name))
+        for (const auto& [penalty, answers] : example.at("beams").items()) {
+          const json body = {{"model", name},           {"prompt", example.at("source")},
+                             {"max_tokens", 24},        {"n", 4},
+                             {"use_beam_search", true}, {"early_stopping", true},
+                             {"temperature", 0},        {"length_penalty", std::stod(penalty)}};
+          searches.emplace_back(
+              answers, std::async(std::launch::async, [&server, body] { return server.answer(body); }));
+        }
+    CHECK(searches.size() == 10);
+    for (auto& [expected, answer] : searches) {
+      const json choices = answer.get().at("choices");
+      REQUIRE(choices.size() == 4);
+      for (std::size_t i = 0; i < 4; ++i) CHECK(choices[i].at("text") == letters(expected[i], -1));
+    }
+  }
+}
+
 TEST_CASE("translators over HTTP: an answer begins a text, whatever its source is") {
   const TranslatorServer server({"--memory", "256MiB"}, true);
   for (const std::string name : kNetworks) {
@@ -174,5 +200,35 @@ TEST_CASE("translators over HTTP: CTranslate2's transliteration from Arabic answ
     const json choice = json::parse(given.body).at("choices")[0];
     CHECK(choice.at("text") == expected);
     CHECK(choice.at("finish_reason") == "stop");
+  }
+  // With four beams, by length penalty.
+  struct Search {
+    const char* word;
+    double length_penalty;
+    std::vector<std::string> best;
+  };
+  const Search searches[] = {{"آتزمون", 1.0, {"atzmon", "atzumon", "atzmun", "atzemon"}},
+                             {"محمد", 1.0, {"mahmad", "muhmad", "mohmad", "muhmed"}},
+                             {"محمد", 0.5, {"mahmad", "muhmad", "mohmad", "muhm"}},
+                             {"قاهرة", 1.0, {"qahra", "kahra", "gahra", "qahara"}},
+                             {"سمرقند", 1.0, {"samrkand", "samrqand", "samarkand", "samarqand"}},
+                             {"الخوارزمي", 0.5, {"khawarzimi", "khawarsimi", "khwarzimi", "khwarzmi"}}};
+  for (const Search& search : searches) {
+    CAPTURE(search.word);
+    for (const std::size_t n : {std::size_t{1}, search.best.size()}) {
+      const json body = {{"model", "aren"},
+                         {"prompt", search.word},
+                         {"max_tokens", 40},
+                         {"use_beam_search", true},
+                         {"best_of", 4},
+                         {"n", n},
+                         {"length_penalty", search.length_penalty},
+                         {"early_stopping", true}};
+      const auto given = http_post(server.port(), "/v1/completions", body.dump());
+      REQUIRE_MESSAGE(given.status == 200, given.body);
+      const json choices = json::parse(given.body).at("choices");
+      REQUIRE(choices.size() == n);
+      for (std::size_t i = 0; i < n; ++i) CHECK(choices[i].at("text") == search.best[i]);
+    }
   }
 }

@@ -120,6 +120,62 @@ TEST_CASE("completion request: best_of is at least n, bounds the prompts, and ca
   CHECK(wrong_field(R"("prompt":["x","y"],"best_of":65)") == "prompt");
 }
 
+TEST_CASE("completion request: answers are searched for with as many beams as best_of or n says") {
+  const ApiRequest best = accepted(R"("prompt":["x","y"],"use_beam_search":true,"best_of":4,"n":2,)"
+                                   R"("length_penalty":0.5,"early_stopping":"never","temperature":0)");
+  REQUIRE(best.generation.beams);
+  CHECK(best.generation.beams->width == 4);
+  CHECK(best.generation.beams->num_answers == 2);
+  CHECK(best.generation.beams->length_penalty == 0.5);
+  CHECK(best.generation.beams->stop == BeamStop::kNever);
+  CHECK(best.num_candidates == 1);  // of requests to the engine
+  CHECK(best.num_choices == 1);
+  CHECK(best.more_prompts.size() == 1);
+  const ApiRequest all = accepted(R"("prompt":"x","use_beam_search":true,"n":3,"early_stopping":true)");
+  CHECK(all.generation.beams->width == 3);
+  CHECK(all.generation.beams->num_answers == 3);
+  CHECK(all.generation.beams->stop == BeamStop::kFirst);
+  CHECK(accepted(R"("prompt":"x","use_beam_search":true,"n":2)").generation.beams->stop ==
+        BeamStop::kHopeless);
+  CHECK_FALSE(accepted(R"("prompt":"x","use_beam_search":false,"length_penalty":1)").generation.beams);
+}
+
+TEST_CASE("completion request: what a search can't have, and what only a search has, is refused by name") {
+  for (const std::string field : {R"("stream":true)",
+                                  R"("temperature":0.5)",
+                                  R"("top_p":0.9)",
+                                  R"("top_k":5)",
+                                  R"("min_p":0.1)",
+                                  R"("presence_penalty":1)",
+                                  R"("frequency_penalty":1)",
+                                  R"("repetition_penalty":1.1)",
+                                  R"("repeat_penalty":1.1)",
+                                  R"("logit_bias":{"5":1})",
+                                  R"("min_tokens":2)",
+                                  R"("stop":["a"])",
+                                  R"("include_stop_str_in_output":true)",
+                                  R"("logprobs":1)",
+                                  R"("prompt_logprobs":1)",
+                                  R"("echo":true)",
+                                  R"("response_format":{"type":"json_object"})",
+                                  R"("regex":"a")",
+                                  R"("grammar":"root ::= \"a\"")",
+                                  R"("best_of":17)",
+                                  R"("length_penalty":11)",
+                                  R"("early_stopping":"soon")"}) {
+    CAPTURE(field);
+    CHECK(wrong_field(R"("prompt":"x","use_beam_search":true,)" + field) ==
+          field.substr(1, field.find('"', 1) - 1));
+  }
+  CHECK(wrong_field(R"("prompt":"x","use_beam_search":true,"n":17)") == "n");
+  CHECK(wrong_field(R"("prompt":"x","use_beam_search":1)") == "use_beam_search");
+  CHECK(wrong_field(R"("prompt":"x","length_penalty":2)") == "length_penalty");
+  CHECK(wrong_field(R"("prompt":"x","early_stopping":true)") == "early_stopping");
+  const std::string nine = R"("prompt":["a","b","c","d","e","f","g","h","i"],"use_beam_search":true,"n":)";
+  CHECK(wrong_field(nine + "15") == "prompt");  // of 135 answers
+  CHECK(accepted(nine + "14").more_prompts.size() == 8);
+}
+
 TEST_CASE("completion request: logprobs are a number up to five, with echo the prompt's as well") {
   const auto top = [](const std::string& field) {
     const ApiRequest request = accepted(R"("prompt":"x",)" + field);

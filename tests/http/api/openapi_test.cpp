@@ -132,6 +132,7 @@ std::string body_with(const RequestBody& body, const RequestField& field, const 
                           field.name != "add_special_tokens" && field.name != "return_token_strs";
   if (is_of_chat) out = json::parse(kChatBody).get_object();
   if (field.name == "top_logprobs" && body.route == Route::kChatCompletions) out["logprobs"] = true;
+  if (field.name == "length_penalty" || field.name == "early_stopping") out["use_beam_search"] = true;
   out[json::string_view(field.name.data(), field.name.size())] = json::parse(value);
   return json::serialize(out);
 }

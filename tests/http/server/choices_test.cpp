@@ -186,6 +186,34 @@ TEST_CASE("choices: of best_of answers to each prompt the n most likely are give
   CHECK(answer.at("usage").at("completion_tokens") == 6);
 }
 
+TEST_CASE("choices: what a search finds are the choices of its prompt, the best first") {
+  RunningServer server;
+  EngineScript& script = server.script();
+  TestClient client(server.port());
+  client.send(post_request(
+      "/v1/completions", R"({"prompt":["x","y"],"use_beam_search":true,"best_of":4,"n":2,"max_tokens":4})"));
+  REQUIRE(script.wait_for_request(2) == 2);
+  for (const RequestId id : std::vector<RequestId>{1, 2}) {
+    const GenerationRequest request = script.submitted(id).request;
+    REQUIRE(request.beams);
+    CHECK(request.beams->width == 4);
+    const std::string prompt = std::get<TextPrompt>(request.prompt).text;
+    Finished cut = finished(4);
+    cut.reason = FinishReason::kLength;
+    Finished end = finished(7);
+    end.found = std::make_shared<const std::vector<FoundAnswer>>(std::vector<FoundAnswer>{
+        {.text = prompt + "-best", .finished = finished(3)}, {.text = prompt + "-second", .finished = cut}});
+    script.deliver(id, end);
+  }
+  const auto answer = boost::json::parse(client.read_response().body).as_object();
+  std::string texts;
+  for (const auto& choice : answer.at("choices").as_array())
+    texts += std::to_string(choice.at("index").as_int64()) + std::string(choice.at("text").as_string()) +
+             " " + std::string(choice.at("finish_reason").as_string()) + " ";
+  CHECK(texts == "0x-best stop 1x-second length 2y-best stop 3y-second length ");
+  CHECK(answer.at("usage").at("completion_tokens") == 14);
+}
+
 TEST_CASE(
     "choices: of many bound answers as many run as may be at once, and the next has the place of one that "
     "ended") {
