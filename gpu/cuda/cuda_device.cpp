@@ -51,9 +51,10 @@ BatchCapacity graph_capacity(const BatchCapacity& exact, const ProgramShape& sha
                          .mask_words = rounded_up(exact.mask_words),
                          .merges = rounded_up(exact.merges),
                          .nodes = exact.nodes == 0 ? 0 : shape.max_tokens,
-                         .input_rows = rounded_up(exact.input_rows),
-                         .state_rows = rounded_up(exact.state_rows)};
+                         .input_rows = rounded_up(exact.input_rows)};
   for (std::size_t i = 0; i < exact.items.size(); ++i) capacity.items[i] = rounded_up(exact.items[i]);
+  // Two kinds of graphs: with states of all rows, or of none.
+  capacity.state_rows = exact.state_rows == 0 ? 0 : capacity.output_rows;
   return capacity;
 }
 

@@ -90,6 +90,32 @@ Batch slices_between(std::span<const std::uint32_t> starts) {
   return batch;
 }
 
+// The first tokens of three sequences, of which those named ask for their states.
+Batch batch_asking(std::uint32_t num_tokens, const std::vector<std::uint32_t>& asking) {
+  Batch batch{.id = 1, .slices = {}, .token_ids = {}, .page_table = {0, 1, 2}};
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    batch.slices.push_back({.sequence = i,
+                            .slot = i,
+                            .num_tokens = num_tokens,
+                            .first_page = i,
+                            .num_pages = 1,
+                            .sample = true,
+                            .sampling = {.temperature = 0.0F},
+                            .suppressed = {}});
+    for (std::uint32_t k = 0; k < num_tokens; ++k)
+      batch.token_ids.push_back(static_cast<std::int32_t>(3 + i * num_tokens + k));
+  }
+  for (const std::uint32_t i : asking) batch.slices[i].wants_state = true;
+  return batch;
+}
+
+std::vector<float> states_of(cuda::CudaDevice& device, ProgramCache& programs, const Batch& batch) {
+  const auto result = wait_for(
+      device, device.submit(programs.find(0, batch.num_tokens(), 3), std::make_shared<Batch>(batch)));
+  REQUIRE(result.error == "");
+  return result.states;
+}
+
 }  // namespace
 
 TEST_CASE("cuda device: in f32 logits and tokens are the host's") {
@@ -188,23 +214,8 @@ TEST_CASE("cuda device: only the states of slices that ask are handed out, in th
   const SmallCudaModel model(small_settings(DataType::kBF16));
   cuda::CudaDevice device(model.get());
   ProgramCache programs = model.programs();
-  Batch batch{.id = 1, .slices = {}, .token_ids = {3, 4, 5, 6, 7, 8}, .page_table = {0, 1, 2}};
-  for (std::uint32_t i = 0; i < 3; ++i)
-    batch.slices.push_back({.sequence = i,
-                            .slot = i,
-                            .num_tokens = 2,
-                            .first_page = i,
-                            .num_pages = 1,
-                            .sample = true,
-                            .sampling = {.temperature = 0.0F},
-                            .suppressed = {}});
-  const auto states = [&](std::vector<std::uint32_t> asking) {
-    for (auto& slice : batch.slices) slice.wants_state = false;
-    for (const std::uint32_t i : asking) batch.slices[i].wants_state = true;
-    const auto result =
-        wait_for(device, device.submit(programs.find(0, 6, 3), std::make_shared<Batch>(batch)));
-    REQUIRE(result.error == "");
-    return result.states;
+  const auto states = [&](const std::vector<std::uint32_t>& asking) {
+    return states_of(device, programs, batch_asking(2, asking));
   };
   CHECK(states({}).empty());
   const std::size_t width = small_llama().hidden_size;
@@ -221,6 +232,26 @@ TEST_CASE("cuda device: only the states of slices that ask are handed out, in th
   const auto last = of(2);
   first_and_last.insert(first_and_last.end(), last.begin(), last.end());
   CHECK(states({0, 2}) == first_and_last);
+}
+
+TEST_CASE("cuda device: states take one more graph, however many are asked for") {
+  const SmallCudaModel model(small_settings(DataType::kBF16));
+  cuda::CudaDevice device(model.get());
+  ProgramCache programs = model.programs();
+  const auto states = [&](const std::vector<std::uint32_t>& asking) {
+    return states_of(device, programs, batch_asking(1, asking));
+  };
+  const auto all = states({0, 1, 2});  // without a graph
+  const std::vector<float> first(all.begin(),
+                                 all.begin() + static_cast<std::ptrdiff_t>(small_llama().hidden_size));
+  for (int i = 0; i < 2; ++i) {
+    CHECK(states({0}) == first);
+    CHECK(states({1, 2}).size() == 2 * first.size());
+    CHECK(states({0, 1, 2}) == all);
+    CHECK(device.num_graphs() == 1);
+  }
+  for (int i = 0; i < 2; ++i) CHECK(states({}).empty());
+  CHECK(device.num_graphs() == 2);
 }
 
 TEST_CASE("cuda device: penalties are the host's, with graphs and batches in flight as well") {
