@@ -9,10 +9,6 @@
 namespace troupe {
 namespace {
 
-// A batch of fewer tokens says little of what one of them costs.
-constexpr std::uint32_t kTellingTokens = 8;
-constexpr double kFollow = 0.2;  // share of the newest batch in a token's time
-
 constexpr std::size_t kPlannedBatches = 4;  // a plan's texts are as many as such full batches have
 constexpr std::int32_t kPaddingToken = 0;   // any that the vocabulary has: nothing looks at it
 
@@ -153,8 +149,7 @@ bool EncoderCore::is_due(const Worker& worker) {
     waiting.num_tokens += pass->second.num_tokens();
   }
   if (waiting.num_texts == 0) return false;
-  waiting.run_time = std::chrono::nanoseconds(
-      static_cast<std::int64_t>(worker.token_time * static_cast<double>(waiting.num_tokens)));
+  waiting.run_time = worker.pass_time.of(waiting.num_tokens);
   const TimePoint time = start_time(rule, waiting, limits);
   if (time <= now_) return true;
   if (timer_ && *timer_ <= time) return false;
@@ -170,9 +165,8 @@ void EncoderCore::take(const TimerFired&) {
 
 EncoderBatchLimits EncoderCore::limits_of(const Worker& worker, std::chrono::nanoseconds longest) const {
   EncoderBatchLimits limits{.max_texts = worker.max_rows, .max_tokens = worker.max_tokens};
-  if (longest.count() <= 0 || worker.token_time <= 0) return limits;
-  limits.max_tokens = static_cast<std::uint32_t>(
-      std::min<double>(worker.max_tokens, static_cast<double>(longest.count()) / worker.token_time));
+  if (longest.count() > 0)
+    limits.max_tokens = std::min(limits.max_tokens, worker.pass_time.tokens_within(longest));
   return limits;
 }
 
@@ -335,12 +329,9 @@ void EncoderCore::finish(const Worker& worker, const Flight& flight, const Batch
 }
 
 void EncoderCore::learn(Worker& worker, const Flight& flight, std::chrono::nanoseconds time) {
-  const auto spent = static_cast<double>(time.count());
   if (options_.serving.encoder_batching == EncoderBatching::kDp)
-    costs_.learn(flight.size.longest(), flight.size.num_texts(), spent);
-  if (flight.size.num_computed() < kTellingTokens) return;
-  const double token_time = spent / flight.size.num_computed();
-  worker.token_time += (worker.token_time == 0 ? 1.0 : kFollow) * (token_time - worker.token_time);
+    costs_.learn(flight.size.longest(), flight.size.num_texts(), static_cast<double>(time.count()));
+  worker.pass_time.observe(flight.size.num_computed(), time);
 }
 
 // Inputs in flight are queued again, except one that is known to have killed the worker.

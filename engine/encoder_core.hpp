@@ -29,6 +29,7 @@
 #include "policy/admitting/admission.hpp"
 #include "policy/admitting/fair_queue.hpp"
 #include "policy/costs/encoder_costs.hpp"
+#include "policy/costs/pass_time.hpp"
 #include "policy/forming/batch_trigger.hpp"
 #include "policy/forming/encoder_batches.hpp"
 #include "policy/health/suspects.hpp"
@@ -91,7 +92,7 @@ class EncoderCore {
     std::uint32_t max_tokens = 0, max_rows = 0;  // of a batch
     std::uint32_t vector_size = 0;
     std::deque<Flight> in_flight;
-    double token_time = 0;  // nanoseconds a token, followed slowly; 0: not known
+    PassTime pass_time;
   };
 
   void take(const Admit& event);

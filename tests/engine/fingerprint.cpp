@@ -127,7 +127,10 @@ void Fingerprint::add_core(const EncoderCore& core) {
   add(core.workers_.size());
   for (const EncoderCore::Worker& worker : core.workers_) {
     add_health(worker.health);
-    add_number(worker.token_time);
+    const PassTime& pass = worker.pass_time;
+    add(pass.num_known_);
+    for (const double number : {pass.one_, pass.token_, pass.token_token_, pass.time_, pass.token_time_})
+      add_number(number);
     add(worker.in_flight.size());
     for (const EncoderCore::Flight& flight : worker.in_flight) {
       add_time(flight.submitted);

@@ -97,6 +97,38 @@ TEST_CASE("models: beside an encoder's flood a stream keeps its pace, whatever m
   }
 }
 
+// Between streams batches are full, where a token costs little more than half of what it does in a batch that
+// may be beside one.
+TEST_CASE("models: a stream keeps its pace from its first tokens on, whatever inputs cost while none ran") {
+  constexpr int kStreams = 8, kFirst = 2;  // streams; the first ones, in which costs are learnt
+  ModelsWorld world({.decode_time = nanoseconds(1000),
+                     .encode_time_a_token = nanoseconds(20),
+                     .itl_factor = 1.7,
+                     .encode_time = nanoseconds(500)});
+  world.start_worker(0);
+  int num_inputs = 0;
+  const auto flood = [&](int num_tokens) {
+    while (world.cores().encoder(1)->num_waiting() < 6) world.encode(counting(num_inputs++ % 50, num_tokens));
+    REQUIRE(world.finish_any());
+  };
+  for (int i = 0; i < kStreams; ++i) {
+    CAPTURE(i);
+    for (int batch = i % 2 == 0 ? 20 : 400; batch > 0; --batch) flood(8);
+    const auto stream = world.generate(counting(1, 5), 40);
+    while (world.answer(stream).tokens.empty()) flood(8);
+    const int num_before = num_inputs;
+    for (auto last = world.now; world.answer(stream).num_ends == 0;) {
+      const std::size_t num_tokens = world.answer(stream).tokens.size();
+      flood(4);
+      if (world.answer(stream).tokens.size() == num_tokens) continue;
+      if (i >= kFirst) CHECK(world.now - last <= nanoseconds(1700));
+      last = world.now;
+    }
+    // One of those of 8 tokens beside a token of the stream, then two of those of 4.
+    if (i >= kFirst) CHECK(num_inputs - num_before >= 50);
+  }
+}
+
 TEST_CASE("models: beside another model's long prompts a stream keeps its pace, whatever may be in flight") {
   for (const std::uint32_t max_in_flight : {1, 2, 4}) {
     CAPTURE(max_in_flight);

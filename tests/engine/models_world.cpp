@@ -121,7 +121,8 @@ SequenceId ModelsWorld::admit(ModelIndex model, std::vector<std::int32_t> tokens
 
 std::chrono::nanoseconds ModelsWorld::time_of(const SubmitBatch& batch) const {
   const std::uint32_t num_tokens = batch.batch->num_tokens();
-  if (batch.model >= settings_.num_generators) return settings_.encode_time_a_token * num_tokens;
+  if (batch.model >= settings_.num_generators)
+    return settings_.encode_time + settings_.encode_time_a_token * num_tokens;
   const auto& slices = batch.batch->slices;
   const auto num_drawn =
       static_cast<std::uint32_t>(std::count_if(slices.begin(), slices.end(), [](const SequenceSlice& slice) {

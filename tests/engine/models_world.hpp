@@ -34,6 +34,7 @@ class ModelsWorld {
     std::uint32_t num_pages = 16, max_batch_tokens = 32, context_length = 60;  // of those that generate
     double itl_factor = 0;
     std::uint32_t max_in_flight = 2;
+    std::chrono::nanoseconds encode_time{0};  // of a batch, besides its tokens
   };
 
   ModelsWorld() : ModelsWorld(Settings{}) {}
