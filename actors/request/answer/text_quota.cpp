@@ -21,11 +21,12 @@ bool TextQuota::add(const std::string& tenant, std::size_t num_bytes) {
   const std::size_t free = max_bytes_ - num_bytes_;
   if (num_bytes > free || own + num_bytes > free - num_bytes) return false;
   num_bytes_ += num_bytes;
-  by_tenant_[tenant] = own + num_bytes;
+  if (num_bytes > 0) by_tenant_[tenant] = own + num_bytes;
   return true;
 }
 
 void TextQuota::give_back(const std::string& tenant, std::size_t num_bytes) {
+  if (num_bytes == 0) return;  // a tenant that holds nothing else is not there
   const std::lock_guard lock(mutex_);
   num_bytes_ -= num_bytes;
   const auto held = by_tenant_.find(tenant);

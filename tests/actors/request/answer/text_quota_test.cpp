@@ -41,4 +41,20 @@ TEST_CASE("text quota: whatever the others hold, a new tenant finds room") {
   CHECK(quota->num_bytes() == 0);
 }
 
+TEST_CASE(
+    "text quota: leases of nothing, as of prompts of token ids, are given and given back beside others") {
+  const auto quota = std::make_shared<TextQuota>(100);
+  auto first = TextQuota::take(quota, "a", 0), second = TextQuota::take(quota, "a", 0);
+  REQUIRE(first);
+  REQUIRE(second);
+  first.reset();
+  auto held = TextQuota::take(quota, "a", 30);
+  second.reset();
+  CHECK(quota->num_bytes() == 30);
+  CHECK(!TextQuota::take(quota, "a", 36));  // of the 70 that are free as much as it would hold
+  CHECK(TextQuota::take(quota, "a", 20));
+  held.reset();
+  CHECK(quota->num_bytes() == 0);
+}
+
 }  // namespace troupe
