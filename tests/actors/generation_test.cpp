@@ -592,12 +592,16 @@ void begin_earlier(GenerationRequest& request, const ServedModel& model, const s
                     .unbound_from = unbound_from});
 }
 
+// A prompt leaves out a text of tools that is beyond the context, which is known once a device is ready.
+void wait_for_limits(sim::SimWorld& world) { world.run_for(std::chrono::milliseconds(1)); }
+
 const std::string kDearBeginning = "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": \"";
 
 TEST_CASE(
     "generation: where a mask is too dear calls go on unbound, and so they do behind an earlier process") {
   const auto answer_of = [](std::optional<std::uint32_t> unbound_from, const std::string& drawn) {
     sim::SimWorld world(chatting_settings());
+    wait_for_limits(world);
     auto request = dear_chat(false);
     begin_earlier(request, world.engine().environment().models[0].served, drawn, unbound_from);
     const auto sink = std::make_shared<RecordingSink>();
@@ -637,6 +641,7 @@ TEST_CASE("generation: behind the place where a call went unbound it is not boun
 
 TEST_CASE("generation: a strict call that can't be bound to its end has failed, and says why") {
   sim::SimWorld world(chatting_settings());
+  wait_for_limits(world);
   auto request = dear_chat(true);
   begin_earlier(request, world.engine().environment().models[0].served, kDearBeginning, {});
   const auto sink = std::make_shared<RecordingSink>();
