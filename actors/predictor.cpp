@@ -114,6 +114,7 @@ void PredictorState::report() const {
     set_mean_over(
         gauge, [](Accuracy accuracy) { return accuracy.num_compared(); }, of);
   };
+  set_mean(metrics.forecast_quantile, [](Accuracy accuracy) { return accuracy.quantile(); });
   set_mean(metrics.forecast_coverage, [](Accuracy accuracy) { return accuracy.coverage(); });
   set_mean(metrics.forecast_log_error, [](Accuracy accuracy) { return accuracy.mean_log_error(); });
   set_mean_loss(metrics.forecast_loss_constant, [](Accuracy accuracy) { return accuracy.constant_loss(); });

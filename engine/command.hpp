@@ -14,6 +14,7 @@
 #include "engine/sequence_output.hpp"
 #include "gpu/program/batch.hpp"
 #include "policy/costs/cost_profile.hpp"
+#include "policy/lengths/reserved_quantile.hpp"
 #include "policy/pages/page_transfer.hpp"
 
 namespace troupe {
@@ -90,6 +91,7 @@ struct LearnLength {
   ModelIndex model = 0;
   std::uint32_t num_tokens = 0;
   bool is_whole = false;              // it ended by itself; else it would have become longer
+  ReservationCosts costs = {};        // known while others wait: else memory costs nothing
   std::vector<Running> running = {};  // others that go on; not said each time
 };
 

@@ -429,6 +429,7 @@ void EngineCore::start(SequenceIndex index, WorkerId worker_id, PageMap::Reserva
                          .worker = worker_id,
                          .epoch = worker.health.epoch};
   const bool is_first_start = !std::exchange(sequence.has_started, true);
+  if (!sequence.has_progressed) sequence.brought_back += time_to_bring_back(sources, worker);
   if (is_first_start) {
     sequence.started = now_;
     sequence.cached_tokens = std::min(found, sequence.num_prompt);

@@ -277,6 +277,8 @@ class EngineCore {
   void limit_look_ahead(PageDemand& demand) const;
   void settle_overrun(SequenceIndex index);
   void learn_length(const Sequence& sequence);
+  ReservationCosts costs_of(const Sequence& sequence) const;
+  std::chrono::nanoseconds time_to_bring_back(const KvSources& sources, const Worker& worker) const;
   std::vector<LearnLength::Running> running_but(SequenceId ended) const;
 
   // engine_core_iteration.cpp: what happens in every iteration

@@ -2,6 +2,7 @@
 // The part of the core about the lengths of answers that are not there yet: how much
 // memory is set aside for them, and which of those that take more give way.
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "engine/engine_core.hpp"
@@ -294,12 +295,34 @@ void EngineCore::learn_length(const Sequence& sequence) {
   if (asks_history && sequence.num_generated() > 0) history_.add(sequence.num_generated());
   if (!options_.serving.foresees_lengths()) return;
   num_learnt_ += 1;
-  LearnLength command{
-      .sequence = sequence.id, .num_tokens = sequence.num_generated(), .is_whole = sequence.length.is_whole};
+  LearnLength command{.sequence = sequence.id,
+                      .num_tokens = sequence.num_generated(),
+                      .is_whole = sequence.length.is_whole,
+                      .costs = costs_of(sequence)};
   const bool is_time = num_learnt_ % kAnswersToForeseeAgain == 0;
   if (is_time || num_learnt_ <= kFirstAnswers) command.running = running_but(sequence.id);
   out_->push_back(std::move(command));
   if (is_time) foresee_again();
+}
+
+// A token of memory that others wait for costs the share of the device's time that it is of all memory.
+ReservationCosts EngineCore::costs_of(const Sequence& sequence) const {
+  if (waiting_.empty() || sequence.batches.num_batches == 0) return {};
+  const Worker& worker = workers_[sequence.worker];
+  const double num_tokens = static_cast<double>(worker.device.num_pages) * pages_.page_size();
+  return {.unused_token = static_cast<double>(sequence.batches.time.count()) / num_tokens,
+          .brought_back = static_cast<double>(sequence.brought_back.count())};
+}
+
+// The device's time to bring back what a preempted sequence had: its pages over the link, and what is nowhere
+// anew.
+std::chrono::nanoseconds EngineCore::time_to_bring_back(const KvSources& sources,
+                                                        const Worker& worker) const {
+  const LoadCost& link = options_.pages.load_from_host;
+  const auto found = sources.device + sources.host + sources.disk;
+  const auto num_loaded = (sources.host + sources.disk) / pages_.page_size();
+  const double load = num_loaded > 0 ? link.fixed + link.per_page * num_loaded : 0;
+  return std::chrono::nanoseconds(std::llround(load)) + worker.pace.prompt_time(sources.recomputed, found);
 }
 
 std::vector<LearnLength::Running> EngineCore::running_but(SequenceId ended) const {

@@ -31,7 +31,8 @@ LengthForecast answer(LengthPredictor& predictor, const ForecastLength& command)
 }
 
 void learn(LengthPredictor& predictor, const LearnLength& command) {
-  predictor.learn(command.sequence, {.num_tokens = command.num_tokens, .is_whole = command.is_whole});
+  predictor.learn(command.sequence, {.num_tokens = command.num_tokens, .is_whole = command.is_whole},
+                  command.costs);
   for (const LearnLength::Running& running : command.running)
     predictor.note_running(running.sequence, running.num_tokens);
 }

@@ -90,7 +90,8 @@ struct alignas(64) Sequence {
   TimePoint asked;   // when its turn to ask for pages first came since; epoch: not yet
   TimePoint load_began, loaded;
   std::uint32_t fetched_tokens = 0;
-  std::uint32_t num_given_up = 0;  // tokens computed when it last lost its pages
+  std::uint32_t num_given_up = 0;            // tokens computed when it last lost its pages
+  std::chrono::nanoseconds brought_back{0};  // the device's time for that, each time that it was preempted
   // When it last began to run: tokens known, and those of them whose KV was found.
   std::uint32_t num_known_at_start = 0, num_found_at_start = 0;
   WorkerId worker = 0;  // while it runs

@@ -40,7 +40,7 @@ struct ServingSettings {
   std::chrono::milliseconds max_queue_time{30000};
   std::uint32_t look_ahead_pages = 1;  // pages leased beyond the present need
   ReservationPolicy reservation = ReservationPolicy::kOnDemand;
-  double reserved_quantile = 0.6;  // kPredicted: this share of answers fits its reservation
+  double reserved_quantile = 0;  // kPredicted: this share of answers fits its reservation; 0: as costs say
   AdmissionOrder admission_order = AdmissionOrder::kArrival;  // of a flow's requests
   double most_wait = 4;                                       // where that is by length, the k of WaitingLine
   EncoderBatching encoder_batching = EncoderBatching::kRagged;
@@ -112,8 +112,9 @@ inline std::span<const Setting<ServingSettings>> serving_table() {
        "history (as the last answers were), predicted (as long as it is foreseen), oracle (as long as its "
        "request foretells in troupe_answer_tokens, as load generators and simulations do; else as max)", &S::reservation, 0, 0, {"on_demand", "max", "history", "predicted", "oracle"}},
       {"scheduler.reserved_percent", "--reserved-percent",
-       "the share of answers that is to fit what is predicted for it (50: half)",
-       &S::reserved_quantile, 1, 99, {}, Unit::kPercent},
+       "the share of answers that is to fit what is predicted for it (50: half; auto: by what too little and "
+       "too much cost)",
+       &S::reserved_quantile, 1, 99, {}, Unit::kPercent, {}, nullptr, 0},
       {"scheduler.admission_order", "--admission-order",
        "which of a flow's waiting requests is next: arrival, longest_first (packs memory), or "
        "shortest_first (the shortest mean wait), by predicted length",

@@ -156,7 +156,8 @@ struct Writer {
   std::string operator()(const std::uint32_t* place) const { return number(*place); }
   std::string operator()(const std::uint64_t* place) const { return number(*place); }
   std::string operator()(const double* place) const {
-    if (rule.unit == SettingUnit::kPercent) return std::to_string(std::llround(*place * 100));
+    if (rule.unit == SettingUnit::kPercent)
+      return number(static_cast<std::uint64_t>(std::llround(*place * 100)));
     return shortest_text(*place);
   }
   std::string operator()(const milliseconds* place) const {

@@ -56,6 +56,14 @@ std::uint32_t PrefillPace::prompt_tokens_within(std::chrono::nanoseconds time, s
   return tokens_within(static_cast<double>(time.count()), context);
 }
 
+std::chrono::nanoseconds PrefillPace::prompt_time(std::uint32_t num_tokens, std::uint32_t context) const {
+  if (tokens_tokens_ == 0) return {};
+  const Costs cost = costs();
+  const double tokens = num_tokens;
+  return std::chrono::nanoseconds(
+      std::llround(tokens * (cost.per_token + cost.per_pair * (context + tokens / 2))));
+}
+
 std::uint32_t PrefillPace::tokens_within(double spare, std::uint32_t context) const {
   constexpr auto kAll = std::numeric_limits<std::uint32_t>::max();
   if (tokens_tokens_ == 0) return kAll;

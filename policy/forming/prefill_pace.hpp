@@ -29,6 +29,9 @@ class PrefillPace {
   // least, UINT32_MAX while too little is known.
   std::uint32_t prompt_tokens_within(std::chrono::nanoseconds time, std::uint32_t context) const;
 
+  // The time that prompt tokens behind `context` known ones add to an iteration; 0 while too little is known.
+  std::chrono::nanoseconds prompt_time(std::uint32_t num_tokens, std::uint32_t context) const;
+
   std::chrono::nanoseconds decode_time() const {
     return std::chrono::nanoseconds(static_cast<std::int64_t>(decode_time_));
   }

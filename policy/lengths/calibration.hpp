@@ -31,6 +31,9 @@ class Calibration {
 
   explicit Calibration(double quantile) : quantile_(quantile) {}
 
+  // From now on this share of guesses is to suffice.
+  void aim_at(double quantile) { quantile_ = quantile; }
+
   CalibratedGuess apply(std::uint32_t guess, std::uint32_t most) const;
   // At a reservation of one token nothing more is taken off.
   void learn(const CalibratedGuess& guess, bool has_fitted);

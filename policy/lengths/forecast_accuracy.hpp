@@ -40,6 +40,9 @@ class ForecastAccuracy {
 
   explicit ForecastAccuracy(double quantile) : quantile_(quantile) {}
 
+  // From the next answer on losses are by another quantile, those of the answers before it, too.
+  void aim_at(double quantile) { quantile_ = quantile; }
+  double quantile() const { return quantile_; }
   void add(const JudgedAnswer& answer);
 
   const std::deque<JudgedAnswer>& answers() const { return answers_; }  // in order of their ends

@@ -33,10 +33,10 @@ std::array<std::uint64_t, LengthPredictor::kNumKeys> keys_of(const LengthQuestio
 
 LengthPredictor::LengthPredictor(double quantile)
     : quantile_(quantile),
-      calibration_(quantile),
-      at_prefill_(quantile),
-      running_(quantile),
-      accuracy_(quantile) {}
+      calibration_(quantile_.value()),
+      at_prefill_(quantile_.value()),
+      running_(quantile_.value()),
+      accuracy_(quantile_.value()) {}
 
 LengthGuess LengthPredictor::foresee(std::uint64_t answer, const LengthQuestion& question) {
   const std::uint32_t most = std::max(1U, question.max_tokens);
@@ -49,7 +49,7 @@ LengthGuess LengthPredictor::foresee(std::uint64_t answer, const LengthQuestion&
     const auto found = known_.find(awaited.keys[i]);
     if (found != known_.end()) found->second.last_used = num_questions_;
     if (found != known_.end() && found->second.lengths.size() >= kFewLengths)
-      guess = {.reserved = std::clamp(found->second.lengths.quantile(quantile_), 1U, most),
+      guess = {.reserved = std::clamp(found->second.lengths.quantile(quantile()), 1U, most),
                .likely = std::clamp(found->second.lengths.quantile(kLikely), 1U, most)};
     awaited.guesses[i] = guess;
   }
@@ -75,7 +75,7 @@ std::optional<LengthGuess> LengthPredictor::refine(std::uint64_t answer, std::sp
   awaited.features = *std::move(features);
   if (at_prefill_.hazards.num_learnt() < kFewStates) return std::nullopt;
   awaited.belief = at_prefill_.hazards.belief(awaited.features);
-  const LengthGuess guess{.reserved = std::clamp(awaited.belief->quantile(quantile_), 1U, most),
+  const LengthGuess guess{.reserved = std::clamp(awaited.belief->quantile(quantile()), 1U, most),
                           .likely = std::clamp(awaited.belief->quantile(kLikely), 1U, most)};
   awaited.guesses[static_cast<std::size_t>(Stage::kState)] = guess;
   awaited.at_prefill = at_prefill_.calibration.apply(guess.reserved, most);
@@ -138,7 +138,7 @@ void LengthPredictor::run_on(std::uint64_t answer, Awaited& awaited, std::uint32
   awaited.num_running = num_tokens;
 }
 
-void LengthPredictor::learn(std::uint64_t answer, SeenLength length) {
+void LengthPredictor::learn(std::uint64_t answer, SeenLength length, const ReservationCosts& costs) {
   const auto found = awaited_.find(answer);
   if (found == awaited_.end()) return;
   Awaited awaited = std::move(found->second);
@@ -147,10 +147,21 @@ void LengthPredictor::learn(std::uint64_t answer, SeenLength length) {
   run_on(answer, awaited, 0);
   if (length.num_tokens == 0 && !length.is_whole) return;  // it never began
   num_learnt_ += 1;
+  aim(awaited, length, costs);
   judge(answer, awaited, length);
   for (const std::uint64_t key : awaited.keys) known_of(key).lengths.add(length);
   if (!awaited.features.empty())
     at_prefill_.hazards.learn(awaited.features, {.id = answer, .length = length, .told = told});
+}
+
+// By the last reservation before it ran: what looks have moved since is judged by what they knew.
+void LengthPredictor::aim(const Awaited& awaited, SeenLength length, const ReservationCosts& costs) {
+  const std::uint32_t reserved = awaited.reserved();
+  quantile_.observe(costs, length.num_tokens > reserved ? length.num_tokens - reserved : 0);
+  calibration_.aim_at(quantile());
+  at_prefill_.calibration.aim_at(quantile());
+  running_.aim_at(quantile());
+  accuracy_.aim_at(quantile());
 }
 
 // An answer that reached max_tokens could not have taken more: its length is known.

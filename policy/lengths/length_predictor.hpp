@@ -39,6 +39,7 @@
 #include "policy/lengths/forecast_accuracy.hpp"
 #include "policy/lengths/length_belief.hpp"
 #include "policy/lengths/length_guess.hpp"
+#include "policy/lengths/reserved_quantile.hpp"
 #include "policy/lengths/running_head.hpp"
 #include "policy/lengths/state_head.hpp"
 
@@ -72,6 +73,8 @@ class LengthPredictor {
   static constexpr double kLikely = 0.5;
   static constexpr std::size_t kNumTenths = ForecastAccuracy::kNumTenths;
 
+  // quantile: of an answer's forecast that is set aside; 0: as costs say
+  // (policy/lengths/reserved_quantile.hpp).
   explicit LengthPredictor(double quantile = 0.6);
 
   // `answer` names it until learn() or forget().
@@ -85,8 +88,9 @@ class LengthPredictor {
   // It has so many tokens and goes on.
   void note_running(std::uint64_t answer, std::uint32_t num_generated);
   // The answer has ended, or was cut off, with so many tokens. Unknown ones are ignored.
-  void learn(std::uint64_t answer, SeenLength length);
+  void learn(std::uint64_t answer, SeenLength length, const ReservationCosts& costs = {});
 
+  double quantile() const { return quantile_.value(); }
   Stage stage() const;  // its guesses are used
   bool uses_looks() const;
   const ForecastAccuracy& accuracy() const { return accuracy_; }
@@ -121,13 +125,14 @@ class LengthPredictor {
   };
 
   Stage best_of(std::size_t num_stages) const;
+  void aim(const Awaited& awaited, SeenLength length, const ReservationCosts& costs);
   void judge(std::uint64_t answer, const Awaited& awaited, SeenLength length);
   void run_on(std::uint64_t answer, Awaited& awaited, std::uint32_t num_tokens);
   Known& known_of(std::uint64_t key);
   bool take_line(std::span<const std::string_view> words);
   bool take_judged(std::span<const std::string_view> words);
 
-  double quantile_;
+  ReservedQuantile quantile_;
   Calibration calibration_;  // at arrival
   StateHead at_prefill_;
   RunningHead running_;

@@ -44,6 +44,11 @@ std::optional<RunningHead::Guess> RunningHead::look(AnswerLooks& looks, const Si
   return guess;
 }
 
+void RunningHead::aim_at(double quantile) {
+  quantile_ = quantile;
+  learnt_.calibration.aim_at(quantile);
+}
+
 // Where there are too many, every other one goes.
 void RunningHead::keep(AnswerLooks& looks, AnswerLooks::Look look) {
   if (looks.num++ % looks.stride != 0) return;

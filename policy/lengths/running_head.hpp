@@ -54,6 +54,9 @@ class RunningHead {
 
   explicit RunningHead(double quantile) : quantile_(quantile), learnt_(quantile) {}
 
+  // From now on this quantile of the rest is guessed.
+  void aim_at(double quantile);
+
   // at_prefill: the belief in the whole length, if there is one. nullopt: the state is none, was seen
   // before, or too little is known.
   std::optional<Guess> look(AnswerLooks& looks, const Sight& sight, const LengthBelief* at_prefill);

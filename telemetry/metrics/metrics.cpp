@@ -330,9 +330,12 @@ void Metrics::define_reservations() {
 // All over the last answers that were predicted.
 void Metrics::define_forecasts() {
   auto& make = *implementation_;
+  forecast_quantile = make.gauge("troupe_length_forecast_quantile",
+                                 "Share of answers that is to fit what is predicted for it, as the costs of "
+                                 "too little and too much say, or as it is set.");
   forecast_coverage = make.gauge("troupe_length_forecast_coverage_ratio",
                                  "Share of the last 500 predicted answers that fitted; to be compared with "
-                                 "reserved_percent.");
+                                 "troupe_length_forecast_quantile.");
   for (std::size_t tenth = 0; tenth < forecast_tenths.size(); ++tenth)
     forecast_tenths[tenth] = make.gauge(
         "troupe_length_forecast_tenth_coverage_ratio",

@@ -150,7 +150,8 @@ class Metrics {
   Counter prefill_tokens, decode_tokens;  // batch_tokens_total{phase}
   Counter lengths_forecast, reservations_refined, reservations_shrunk;
   Counter reservations_grown, reservations_given_up;  // reservation_overruns_total{outcome}
-  Gauge forecast_coverage;                            // share of answers that fitted
+  Gauge forecast_quantile;                            // share of answers that is to fit
+  Gauge forecast_coverage;                            // that did
   std::array<Gauge, 10> forecast_tenths;              // so, too, by what was reserved
   Gauge forecast_log_error;
   std::array<ForecastStageMetrics, 4> forecast_stages;  // as LengthStage

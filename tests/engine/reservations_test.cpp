@@ -224,6 +224,31 @@ TEST_CASE("reservations: an answer longer than foretold gives way at most once, 
   CHECK(world.core().pages().counts().running == 0);
 }
 
+TEST_CASE("reservations: while others wait, the predictor hears what too little and too much cost") {
+  CoreWorld world = world_of(ReservationPolicy::kPredicted);
+  for (std::int32_t i = 0; i < 8; ++i) world.forecast(world.admit(counting(1 + 10 * i, 5), 30), 1);
+  while (!world.in_flight(0).empty()) {
+    world.now += std::chrono::microseconds(10 + world.in_flight(0).front().batch->num_tokens());
+    world.finish_batch(0);
+  }
+  REQUIRE(world.learnt.size() == 8);
+  std::size_t num_told = 0, num_brought_back = 0;
+  for (const LearnLength& learnt : world.learnt) {
+    if (learnt.costs.unused_token == 0) continue;  // nobody waited any more
+    num_told += 1;
+    CHECK(learnt.costs.unused_token > 30 * 11'000 / 64);  // of 64 tokens, for as long as its 30 tokens took
+    // What is on the device yet costs nothing.
+    std::uint32_t num_recomputed = 0;
+    for (const SequenceStarted& start : world.answer(learnt.sequence).started)
+      num_recomputed += start.sources.recomputed;
+    CHECK((learnt.costs.brought_back > 0) == (num_recomputed > 0));
+    num_brought_back += num_recomputed > 0 ? 1 : 0;
+  }
+  CHECK(num_told >= 4);
+  CHECK(num_told < 8);
+  CHECK(num_brought_back > 0);
+}
+
 TEST_CASE("reservations: with a predictor that always says the longest, answers are as by max") {
   CoreWorld world = world_of(ReservationPolicy::kPredicted);
   std::vector<SequenceId> all;

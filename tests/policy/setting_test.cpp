@@ -59,7 +59,7 @@ TEST_CASE("settings: a choice is one of its words") {
 
 TEST_CASE("settings: what is left to the device is auto, and no number that may be asked for") {
   ServingSettings settings;
-  for (const char* flag : {"--max-batch-sequences", "--max-in-flight"}) {
+  for (const char* flag : {"--max-batch-sequences", "--max-in-flight", "--reserved-percent"}) {
     CHECK(set(settings, flag, "3") == "");
     CHECK(text(settings, flag) == "3");
     CHECK(set(settings, flag, "auto") == "");
@@ -67,6 +67,7 @@ TEST_CASE("settings: what is left to the device is auto, and no number that may 
   }
   CHECK(settings.max_batch_sequences == 0);
   CHECK(settings.max_in_flight == 0);
+  CHECK(settings.reserved_quantile == 0);
   CHECK(set(settings, "--max-in-flight", "0") == "expected auto or a whole number from 1 to 16, got '0'");
   CHECK(set(settings, "--look-ahead-pages", "auto") == "expected a whole number from 0 to 64, got 'auto'");
 }

@@ -228,7 +228,7 @@ void Scenario::draw_reservation(SimSettings& settings) const {
   if (random() % 2 == 0) return;
   ServingSettings& serving = settings.options.serving;
   serving.reservation = static_cast<ReservationPolicy>(random() % 5);
-  serving.reserved_quantile = static_cast<double>(1 + random() % 99) / 100;
+  serving.reserved_quantile = static_cast<double>(random() % 100) / 100;  // 0: as costs say
   serving.admission_order = static_cast<AdmissionOrder>(random() % 3);
   serving.most_wait = static_cast<double>(1 + random() % 8);
   if (random() % 2 == 0) settings.device.state_strength = static_cast<double>(random() % 11) / 10;

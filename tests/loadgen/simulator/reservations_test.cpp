@@ -145,6 +145,25 @@ TEST_CASE("simulated reservations: with states, equal seeds give equal results")
   CHECK_THROWS(play_with_states(any_lengths(3), 1.5));
 }
 
+TEST_CASE(
+    "simulated reservations: less is set aside where pages come back from the host than where they don't") {
+  const auto quantile = [](std::uint32_t num_host_pages) {
+    RequestClass asks_for_more;
+    asks_for_more.asked_tokens = 400;
+    CostProfile profile = small_profile(ReservationPolicy::kPredicted, AdmissionOrder::kArrival);
+    profile.serving.num_host_pages = num_host_pages;
+    profile.serving.settings.cache_policy = EvictionPolicy::kValue;
+    // Prompts are dear: a batch's tokens beyond those that 32 answers draw take 2 ms each.
+    profile.iteration = {.fixed = 1e6, .knots = {1, 33}, .slopes = {1e4, 2e6}};
+    ListedConversations source(any_lengths(1500));
+    return simulate(profile, source, {asks_for_more}, {}).predictors.front().quantile();
+  };
+  const double from_host = quantile(1000), computed_anew = quantile(0);
+  MESSAGE("quantiles: " << from_host << " from the host, " << computed_anew << " computed anew");
+  CHECK(from_host < 0.3);
+  CHECK(computed_anew > from_host + 0.1);
+}
+
 TEST_CASE("simulated reservations: the shortest first have the shorter mean latency") {
   const Simulation arrival = play(ReservationPolicy::kPredicted);
   const Simulation shortest = play(ReservationPolicy::kPredicted, AdmissionOrder::kShortestFirst);

@@ -43,6 +43,7 @@ TEST_CASE("prefill pace: nothing is held back before something is known") {
   device.decode(pace);
   CHECK(pace.max_prompt_tokens(2.5, 0) == kAll);
   CHECK(pace.prompt_tokens_within(std::chrono::milliseconds(15), 0) == kAll);
+  CHECK(pace.prompt_time(256, 0).count() == 0);
   device.prompt(pace, 256, 0);
   CHECK(pace.max_prompt_tokens(2.5, 0) < kAll);
   // 1.5 iterations of 10 ms.
@@ -63,7 +64,10 @@ TEST_CASE("prefill pace: an iteration with so many tokens takes the factor") {
         CAPTURE(context);
         const std::uint32_t tokens = pace.max_prompt_tokens(factor, context);
         if (tokens == PrefillPace::kFewestTokens) continue;
-        CHECK(device.factor_of(tokens, context) == doctest::Approx(factor).epsilon(noise == 0 ? 0.02 : 0.2));
+        const double tolerance = noise == 0 ? 0.02 : 0.2;
+        CHECK(device.factor_of(tokens, context) == doctest::Approx(factor).epsilon(tolerance));
+        CHECK(static_cast<double>(pace.prompt_time(tokens, context).count()) ==
+              doctest::Approx((factor - 1) * 10e6).epsilon(tolerance));
       }
   }
 }

@@ -180,6 +180,30 @@ struct StateTraffic {
   }
 };
 
+TEST_CASE("length predictor: the share of answers that fits follows what too little and too much cost") {
+  const auto coverage_by = [](double brought_back) {
+    LengthPredictor predictor(0);
+    std::mt19937_64 random(3);
+    int num_fitted = 0;
+    for (std::uint64_t answer = 1; answer <= 4000; ++answer) {
+      const auto length = static_cast<std::uint32_t>(1 + random() % 400);
+      const LengthGuess guess =
+          predictor.foresee(answer, {.tenant = "a", .prompt = {}, .max_tokens = kMaxTokens});
+      const bool is_short = guess.reserved < length;
+      predictor.learn(answer, {.num_tokens = length},
+                      {.unused_token = 1000, .brought_back = is_short ? brought_back : 0});
+      num_fitted += answer > 2000 && !is_short ? 1 : 0;
+    }
+    CHECK(std::abs(predictor.accuracy().coverage() - predictor.quantile()) < 0.1);
+    return num_fitted / 2000.0;
+  };
+  CHECK(std::abs(coverage_by(0) - ReservedQuantile::kLeast) < 0.05);
+  CHECK(coverage_by(1e9) > 0.9);
+  const double between = coverage_by(100e3);
+  CHECK(between > 0.3);
+  CHECK(between < 0.8);
+}
+
 TEST_CASE("length predictor: a state that tells the length is used, and its loss is the least") {
   StateTraffic traffic;
   traffic.answers(1500);
