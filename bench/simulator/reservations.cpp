@@ -5,10 +5,13 @@
 // 1.4 TB/s; 26 GFLOP a token at 150 TFLOP/s; 40 GB for KV). Three applications, each with a
 // system prompt of its own, ask for up to 2,048 tokens; their answers are as long as
 // answers of Azure's chats, as LMSYS's, and as those of questions answered in a word.
-// The rows with a strength have devices that hand out states, which tell lengths so strongly
-// (loadgen/simulator/simulated_states.hpp); 0: noise.
-// Goals: predicted at least 1.3 times max and 0.9 of oracle; the mean latency of the
-// shortest first at most 0.7 of that in order of arrival.
+// The rows with a percentage set that share aside, the others by what too little and too much cost. What
+// preemptions cost is told by the same with copies that take no time. The rows with a strength have devices
+// that hand out states, which tell lengths so strongly (loadgen/simulator/simulated_states.hpp); 0: noise.
+//
+// Goals: predicted at least 1.3 times max and 0.9 of oracle; the mean latency of the shortest first at most
+// 0.7 of that in order of arrival.
+//
 // Usage: bench_reservations [seeds] [requests a seed] [share of the 40 GB]
 #include <algorithm>
 #include <array>
@@ -85,6 +88,7 @@ WorkloadSettings three_applications(std::uint64_t num_requests) {
 struct Measured {
   double tokens_a_second = 0, mean_batch = 0, preemptions = 0;  // a request
   double mean_latency = 0, p99_latency = 0;                     // seconds
+  double quantile = 0;                                          // set aside in the end
 };
 
 using Strength = std::optional<double>;  // of states; none: devices hand out none
@@ -108,7 +112,8 @@ Measured play(const CostProfile& profile, const WorkloadSettings& workload, std:
           .mean_batch = static_cast<double>(totals.output_tokens) / static_cast<double>(totals.num_batches),
           .preemptions = static_cast<double>(totals.num_preemptions) / num_requests,
           .mean_latency = std::accumulate(latencies.begin(), latencies.end(), 0.0) / num_requests,
-          .p99_latency = latencies[latencies.size() * 99 / 100]};
+          .p99_latency = latencies[latencies.size() * 99 / 100],
+          .quantile = simulation.predictors.empty() ? 0 : simulation.predictors.front().quantile()};
 }
 
 // Student's t at 95 % of so many seeds.
@@ -155,13 +160,27 @@ class Table {
     return runs;
   }
 
+  Runs run_at(double quantile) {
+    profile_.serving.settings.reserved_quantile = quantile;
+    Runs runs = run(ReservationPolicy::kPredicted, AdmissionOrder::kArrival);
+    profile_.serving.settings.reserved_quantile = 0;
+    return runs;
+  }
+
+  Runs run_with_free_copies() {
+    const LoadCost cost = std::exchange(profile_.serving.load_from_host, {});
+    Runs runs = run(ReservationPolicy::kPredicted, AdmissionOrder::kArrival);
+    profile_.serving.load_from_host = cost;
+    return runs;
+  }
+
   void print_reservations() {
     using enum ReservationPolicy;
-    std::printf("%-14s %18s %16s %24s %16s %16s\n", "reservation", "tokens/s", "mean batch",
+    std::printf("%-15s %18s %16s %24s %16s %16s\n", "reservation", "tokens/s", "mean batch",
                 "preemptions a request", "over max", "of oracle");
     const Runs most = run(kMax, AdmissionOrder::kArrival), oracle = run(kOracle, AdmissionOrder::kArrival);
     const auto print = [&](const char* name, const Runs& runs) {
-      std::printf("%-14s", name);
+      std::printf("%-15s", name);
       print_interval(each(runs, &Measured::tokens_a_second), " %10.1f ± %5.1f");
       print_interval(each(runs, &Measured::mean_batch), " %8.1f ± %5.1f");
       print_interval(each(runs, &Measured::preemptions), " %15.3f ± %6.3f");
@@ -171,11 +190,18 @@ class Table {
     print("max", most);
     print("on_demand", run(kOnDemand, AdmissionOrder::kArrival));
     print("history", run(kHistory, AdmissionOrder::kArrival));
-    print("predicted", run(kPredicted, AdmissionOrder::kArrival));
+    const Runs predicted = run(kPredicted, AdmissionOrder::kArrival);
+    print("predicted", predicted);
+    print("predicted, 60 %", run_at(0.6));
+    print("predicted, 90 %", run_at(0.9));
     print("predicted, 0", run(kPredicted, AdmissionOrder::kArrival, 0.0));
     print("predicted, 0.7", run(kPredicted, AdmissionOrder::kArrival, 0.7));
     print("predicted, 0.9", run(kPredicted, AdmissionOrder::kArrival, 0.9));
     print("oracle", oracle);
+    print_interval(each(predicted, &Measured::quantile),
+                   "predicted: a quantile of %.2f ± %.2f is set aside; ");
+    print_interval(over(predicted, run_with_free_copies(), &Measured::tokens_a_second),
+                   "tokens/s over those with free copies %.3f ± %.3f\n");
   }
 
   void print_orders() {
