@@ -63,12 +63,12 @@ std::uint32_t num_logprobs(const Batch& batch) {
   return static_cast<std::uint32_t>(std::count_if(batch.slices.begin(), batch.slices.end(), gives_logprobs));
 }
 
-// Of a batch's states that are handed out.
+// Bytes of the states that a batch hands out.
 std::size_t handed_bytes(const Batch& batch, const CudaModelPlan& plan) {
   return plan.handed_width > 0 ? std::size_t{num_states(batch)} * plan.handed_width * sizeof(float) : 0;
 }
 
-// Of a batch's results; 0 where it gives tokens.
+// Bytes of a batch's vectors; 0 where it gives tokens.
 std::size_t vector_bytes(const Batch& batch, const CellType& cell) {
   return batch.slices.size() * cell.vector_size * sizeof(float);
 }
@@ -105,23 +105,7 @@ CudaDevice::CudaDevice(std::shared_ptr<const CudaModel> model, const CudaDeviceO
       word_(sizeof(std::uint64_t)),
       gemms_(gemm_workspace_.get(), kGemmWorkspaceBytes),
       choices_(model_->gemms),
-      executor_({.arena = arena_.get(),
-                 .arena_bytes = arena_.size_bytes(),
-                 .pool = pool_.get(),
-                 .layout = model_->plan.layout(),
-                 .partials = reinterpret_cast<float*>(partials_.get()),
-                 .cosines_sines = reinterpret_cast<const float*>(model_->cosines_sines.get()),
-                 .tokens_of_slots = reinterpret_cast<std::int32_t*>(tokens_of_slots_.get()),
-                 .recent_tokens = reinterpret_cast<std::int32_t*>(recent_tokens_.get()),
-                 .sampled = reinterpret_cast<std::int32_t*>(sampled_.get()),
-                 .logprobs = reinterpret_cast<RowLogprobs*>(logprobs_.get()),
-                 .began = reinterpret_cast<std::uint64_t*>(began_.get()),
-                 .few_token_workspace = few_token_workspace_.get(),
-                 .vectors = reinterpret_cast<float*>(vectors_.get()),
-                 .state = reinterpret_cast<float*>(state_.get()),
-                 .state_width = model_->plan.network->shapes().row_width,
-                 .states = reinterpret_cast<float*>(handed_.get())},
-                model_->weights, gemms_, choices_,
+      executor_(executor_memory(), model_->weights, gemms_, choices_,
                 {.num_heads = model_->plan.network->shapes().num_heads,
                  .compute_type = model_->plan.compute_type,
                  .rotary_dim = model_->plan.rotary_dim(),
@@ -142,6 +126,26 @@ CudaDevice::CudaDevice(std::shared_ptr<const CudaModel> model, const CudaDeviceO
     CUDA_CHECK(cudaMemset(state_.get(), 0, state_.size_bytes()));
   CUDA_CHECK(cudaDeviceSynchronize());
   waiter_ = std::thread([this] { wait(); });
+}
+
+// Memory of members that are declared, and so made, before the executor.
+ExecutorMemory CudaDevice::executor_memory() const {
+  return {.arena = arena_.get(),
+          .arena_bytes = arena_.size_bytes(),
+          .pool = pool_.get(),
+          .layout = model_->plan.layout(),
+          .partials = reinterpret_cast<float*>(partials_.get()),
+          .cosines_sines = reinterpret_cast<const float*>(model_->cosines_sines.get()),
+          .tokens_of_slots = reinterpret_cast<std::int32_t*>(tokens_of_slots_.get()),
+          .recent_tokens = reinterpret_cast<std::int32_t*>(recent_tokens_.get()),
+          .sampled = reinterpret_cast<std::int32_t*>(sampled_.get()),
+          .logprobs = reinterpret_cast<RowLogprobs*>(logprobs_.get()),
+          .began = reinterpret_cast<std::uint64_t*>(began_.get()),
+          .few_token_workspace = few_token_workspace_.get(),
+          .vectors = reinterpret_cast<float*>(vectors_.get()),
+          .state = reinterpret_cast<float*>(state_.get()),
+          .state_width = model_->plan.network->shapes().row_width,
+          .states = reinterpret_cast<float*>(handed_.get())};
 }
 
 CudaDevice::~CudaDevice() {

@@ -86,6 +86,7 @@ class CudaDevice final : public Device {
                                 bool& takes_graph) const;
   bool can_be_graph(const Batch& batch) const;
   void show_logits(const BoundProgram& bound, const Batch& batch);
+  ExecutorMemory executor_memory() const;
   void wait();
   bool next_submission(Submission& submission);
   BatchResult result_of(const Submission& submission);
