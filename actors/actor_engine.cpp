@@ -121,18 +121,12 @@ RequestId ActorEngine::submit(GenerationRequest request, std::shared_ptr<Respons
   start.refusal = find_refusal(request.model, request.is_to_be_run() ? ModelKind::kGenerative : kind);
   if (!request.is_to_be_run()) request.wants_vector = kind != ModelKind::kGenerative;  // as its inputs are
   auto left_place = std::exchange(request.form_place, nullptr);
-  // Places are few: who has one of another answer to its client need not queue for it.
+  // A request that was left the place of another answer to its client goes past the door: places are few.
   start.has_begun = left_place != nullptr;
-  const bool asks_door = !start.refusal && !start.has_begun;
-  DoorPass pass = asks_door ? environment_->door->enter(request.flow) : nullptr;
-  if (!pass && asks_door) start.refusal = overload();
-  auto tab = std::exchange(request.tab, nullptr);
+  DoorPass pass = start.has_begun ? nullptr : enter(request.flow, start.refusal);
+  start.stream = open_stream(id, std::move(sink), std::move(pass), std::exchange(request.tab, nullptr));
   start.drawn_seed = request.background ? request.background->seed : draw_seed();
   start.request = std::make_shared<const GenerationRequest>(std::move(request));
-  start.stream = std::make_shared<ResponseStream>(id, std::move(sink), environment_->registry,
-                                                  environment_->board, environment_->metrics);
-  start.stream->hold(std::move(pass));
-  start.stream->charge_to(std::move(tab));
   const ServedModel& model = environment_->models[start.request->model].served;
   const bool wants_place = !start.refusal && is_run && is_bound_to_form(model, *start.request);
   if (wants_place) start.form_place = take_place(*environment_->forms, *start.request, std::move(left_place));
@@ -150,14 +144,10 @@ RequestId ActorEngine::search(GenerationRequest request, std::shared_ptr<Respons
   start.first_id = last_request_.fetch_add(std::max<RequestId>(request.beams->width, 1)) + 1;
   start.arrived = system_.clock().now();
   start.refusal = find_refusal(request.model, ModelKind::kGenerative);
-  DoorPass pass = start.refusal ? nullptr : environment_->door->enter(request.flow);
-  if (!pass && !start.refusal) start.refusal = overload();
-  auto tab = std::exchange(request.tab, nullptr);
+  DoorPass pass = enter(request.flow, start.refusal);
+  start.stream =
+      open_stream(start.first_id, std::move(sink), std::move(pass), std::exchange(request.tab, nullptr));
   start.request = std::make_shared<const GenerationRequest>(std::move(request));
-  start.stream = std::make_shared<ResponseStream>(start.first_id, std::move(sink), environment_->registry,
-                                                  environment_->board, environment_->metrics);
-  start.stream->hold(std::move(pass));
-  start.stream->charge_to(std::move(tab));
   const RequestId id = start.first_id;
   launch(id, system_.spawn(make_beam_request, environment_,
                            BeamPeers{.scheduler = actors_.scheduler, .encoder = actors_.encoder},
@@ -174,19 +164,31 @@ RequestId ActorEngine::embed(EmbeddingRequest request, std::shared_ptr<ResponseS
   start.arrived = system_.clock().now();
   const ModelKind kind = environment_->models[request.model].served.kind;
   start.refusal = find_refusal(request.model, kind == ModelKind::kGenerative ? ModelKind::kEmbedding : kind);
-  DoorPass pass = start.refusal ? nullptr : environment_->door->enter(request.flow);
-  if (!pass && !start.refusal) start.refusal = overload();
-  auto tab = std::exchange(request.tab, nullptr);
+  DoorPass pass = enter(request.flow, start.refusal);
+  start.stream =
+      open_stream(start.first_id, std::move(sink), std::move(pass), std::exchange(request.tab, nullptr));
   start.request = std::make_shared<const EmbeddingRequest>(std::move(request));
-  start.stream = std::make_shared<ResponseStream>(start.first_id, std::move(sink), environment_->registry,
-                                                  environment_->board, environment_->metrics);
-  start.stream->hold(std::move(pass));
-  start.stream->charge_to(std::move(tab));
   const RequestId id = start.first_id;
   launch(id, system_.spawn(make_embedding, environment_,
                            EmbeddingPeers{.scheduler = actors_.scheduler, .encoder = actors_.encoder},
                            std::move(start)));
   return id;
+}
+
+DoorPass ActorEngine::enter(const std::string& flow, std::optional<ApiError>& refusal) {
+  if (refusal) return nullptr;
+  DoorPass pass = environment_->door->enter(flow);
+  if (!pass) refusal = overload();
+  return pass;
+}
+
+std::shared_ptr<ResponseStream> ActorEngine::open_stream(RequestId id, std::shared_ptr<ResponseSink> sink,
+                                                         DoorPass pass, std::shared_ptr<TenantTab> tab) {
+  auto stream = std::make_shared<ResponseStream>(id, std::move(sink), environment_->registry,
+                                                 environment_->board, environment_->metrics);
+  stream->hold(std::move(pass));
+  stream->charge_to(std::move(tab));
+  return stream;
 }
 
 void ActorEngine::launch(RequestId id, const RequestActor& actor) {

@@ -9,14 +9,18 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <random>
+#include <string>
 #include <vector>
 
 #include <caf/actor_system.hpp>
 
 #include "actors/actor_rules.hpp"
 #include "actors/engine.hpp"
+#include "actors/engine_door.hpp"
 #include "actors/message_types.hpp"
+#include "actors/request/answer/response_stream.hpp"
 #include "actors/request/request_registry.hpp"
 #include "actors/supervisor.hpp"
 #include "policy/health/pulse_watch.hpp"
@@ -60,6 +64,10 @@ class ActorEngine {
   RequestId refuse_unknown_model(ResponseSink& sink);
   // As submit(), of a request with `beams`.
   RequestId search(GenerationRequest request, std::shared_ptr<ResponseSink> sink);
+  // A pass of the flow's, unless the request is refused already. Sets the refusal where there is none.
+  DoorPass enter(const std::string& flow, std::optional<ApiError>& refusal);
+  std::shared_ptr<ResponseStream> open_stream(RequestId id, std::shared_ptr<ResponseSink> sink, DoorPass pass,
+                                              std::shared_ptr<TenantTab> tab);
   void launch(RequestId id, const RequestActor& actor);
   std::optional<ApiError> find_refusal(ModelIndex model, ModelKind kind) const;
   ApiError overload() const;

@@ -118,10 +118,8 @@ std::optional<ApiError> BeamRequestState::refusal() const {
 // False: a limit of its tenant, and the request has failed.
 bool BeamRequestState::charge_tenant() {
   if (!start_.stream->tab()) return true;
-  const std::size_t longest = environment_->board->serving_limits(start_.request->model).longest_sequence();
-  const std::uint64_t room = longest - std::min(longest, prompt_.size());
-  const std::uint64_t max_drawn =
-      std::min<std::uint64_t>(start_.request->max_tokens.value_or(UINT32_MAX), room);
+  const auto limits = environment_->board->serving_limits(start_.request->model);
+  const std::uint64_t max_drawn = limits.max_drawn(prompt_.size(), start_.request->max_tokens);
   const auto refused =
       start_.stream->charge_prompt(prompt_.size(), max_drawn * wish().width, self_->clock().now());
   if (refused) fail(*refused);

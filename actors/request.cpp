@@ -385,9 +385,8 @@ bool RequestState::charge_tenant(std::size_t num_prompt) {
     start_.stream->charge_judged(num_prompt, self_->clock().now());
     return true;
   }
-  const std::size_t longest = environment_->board->serving_limits(request.model).longest_sequence();
-  const std::uint64_t room = longest - std::min(longest, num_prompt);
-  const std::uint64_t max_drawn = std::min<std::uint64_t>(request.max_tokens.value_or(UINT32_MAX), room);
+  const auto limits = environment_->board->serving_limits(request.model);
+  const std::uint64_t max_drawn = limits.max_drawn(num_prompt, request.max_tokens);
   const auto refusal =
       start_.stream->charge_prompt(num_prompt, max_drawn * request.num_drawn_answers, self_->clock().now());
   if (refusal) fail(*refusal);
@@ -810,7 +809,7 @@ void RequestState::end_trace(RequestOutcome outcome) {
   trace_->end(self_->clock().now(), std::move(outcome));
   // Spans tell of generations.
   if (start_.request->use == PromptUse::kRun) record_request(*trace_, model().name);
-  // What is judged now has its line when it is run.
+  // A request that is judged is logged when it is run.
   log_request(*trace_, environment_->options.logs_requests && start_.request->use != PromptUse::kJudge);
 }
 

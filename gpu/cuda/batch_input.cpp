@@ -142,7 +142,8 @@ void fill_nodes(const Batch& batch, const BatchInput& input) {
   std::copy(batch.input_rows.begin(), batch.input_rows.end(), input.input_rows);
 }
 
-// The state at a slice's last token. Padding is handed out, too, and looked at by nobody.
+// Rows of state to hand out: of each slice that asks, its last token's. The rest of the capacity repeats row
+// 0, which nobody reads.
 void fill_state_rows(const Batch& batch, const BatchCapacity& capacity, const BatchInput& input) {
   std::uint32_t token = 0;
   std::uint32_t* row = input.state_rows;

@@ -40,7 +40,7 @@ class EarlyGather {
   }
 
  private:
-  // Of operators from first to before last, each as often as it is named.
+  // Temporaries that operators [first, last) name, each as often as it is named.
   std::vector<TensorId> temporaries(std::size_t first, std::size_t last) const {
     std::vector<TensorId> found;
     for (std::size_t i = first; i < last; ++i)

@@ -117,10 +117,9 @@ void Shard::on_bell() {
   // Written after all have been handled: what one connection got leaves at once.
   for (std::size_t i = 0; i < dirty_.size(); ++i) dirty_[i]->flush();
   dirty_.clear();
-  // What has come meanwhile has its turn behind other work of the thread. Where tokens are milliseconds apart
-  // nothing has, and a turn for nothing would cost a call of the system for each; where they are dense the
-  // turn joins them into one write: hundreds of small ones fill the socket's buffer, and the stream stands
-  // still until its client's delayed acknowledgement.
+  // Events that came meanwhile are handled in another turn. Tokens milliseconds apart need none: it would
+  // find nothing and cost a system call each. Dense tokens are joined by it into one write: hundreds of small
+  // writes fill the socket's buffer, and the stream stands still until its client's delayed acknowledgement.
   const auto now = Connection::Clock::now();
   const bool are_dense = now - last_events_ < kDenseEvents;
   last_events_ = now;

@@ -287,7 +287,7 @@ bool Simulator::is_current(const Event& event) {
   }
 }
 
-// Of a batch's end: a server's state is far away by then, when there are many.
+// Loads what a batch's end will touch: with many servers their state has left the processor's caches.
 void Simulator::prefetch(const Event& event, PrefetchStep step) const {
   if (event.kind != Event::Kind::kBatchDone) return;
   const WorkerPlace& worker = workers_[event.index];

@@ -37,6 +37,13 @@ Refusal too_long(const ServingLimits& limits, const std::string& length) {
 
 }  // namespace
 
+std::uint64_t ServingLimits::max_drawn(std::size_t num_prompt,
+                                       std::optional<std::uint32_t> max_tokens) const {
+  const std::uint64_t longest = longest_sequence();
+  const std::uint64_t room = longest - std::min<std::uint64_t>(longest, num_prompt);
+  return std::min<std::uint64_t>(max_tokens.value_or(UINT32_MAX), room);
+}
+
 std::optional<std::uint32_t> max_prompt_tokens(const ServingLimits& limits) {
   if (limits.longest_sequence() == 0) return std::nullopt;
   return limits.longest_sequence() - 1;
@@ -65,8 +72,7 @@ std::variant<std::uint32_t, Refusal> check_admission(const AdmissionQuestion& qu
     return Refusal{.message = "The prompt is empty; at least one token is needed.", .field = "prompt"};
   if (num_prompt >= longest) return too_long(limits, std::to_string(num_prompt));
   // More than there is room for is no error: it is what people write for "all".
-  const std::uint64_t room = longest - num_prompt;
-  const std::uint64_t max_tokens = std::min<std::uint64_t>(question.max_tokens.value_or(longest), room);
+  const std::uint64_t max_tokens = limits.max_drawn(num_prompt, question.max_tokens);
   if (question.min_tokens > max_tokens)
     return Refusal{.message = "min_tokens must not be more than max_tokens, here " +
                               std::to_string(max_tokens) + "; got " + std::to_string(question.min_tokens) +

@@ -25,6 +25,8 @@ struct ServingLimits {
   std::uint32_t longest_sequence() const {
     return context_length < page_capacity ? context_length : page_capacity;
   }
+  // Tokens that an answer may have behind such a prompt; 0 without room. max_tokens: as the request has it.
+  std::uint64_t max_drawn(std::size_t num_prompt, std::optional<std::uint32_t> max_tokens) const;
 };
 
 struct AdmissionQuestion {

@@ -9,7 +9,8 @@ namespace troupe {
 namespace {
 
 constexpr double kFollow = 0.05;  // share of the newest pass in a mean
-// Of the spread that lengths may have: with less they are one length, which tells no two parts apart.
+// The least share of the greatest possible spread of lengths: below it they are one length, which tells no
+// two parts apart.
 constexpr double kLeastSpread = 0.01;
 // A pass takes no less than this of what was expected. Its end may be heard of late, and that of the next one
 // right behind it; a pass that seems to have taken no time would weigh more than all others.

@@ -154,7 +154,8 @@ void LengthPredictor::learn(std::uint64_t answer, SeenLength length, const Reser
     at_prefill_.hazards.learn(awaited.features, {.id = answer, .length = length, .told = told});
 }
 
-// By the last reservation before it ran: what looks have moved since is judged by what they knew.
+// The quantile learns from the last reservation before the answer ran: what looks have changed since is
+// judged by what they knew.
 void LengthPredictor::aim(const Awaited& awaited, SeenLength length, const ReservationCosts& costs) {
   const std::uint32_t reserved = awaited.reserved();
   quantile_.observe(costs, length.num_tokens > reserved ? length.num_tokens - reserved : 0);

@@ -592,7 +592,7 @@ void begin_earlier(GenerationRequest& request, const ServedModel& model, const s
                     .unbound_from = unbound_from});
 }
 
-// A prompt leaves out a text of tools that is beyond the context, which is known once a device is ready.
+// The context's length is known once a device is ready; until then no text of tools is too long for it.
 void wait_for_limits(sim::SimWorld& world) { world.run_for(std::chrono::milliseconds(1)); }
 
 const std::string kDearBeginning = "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": \"";

@@ -232,8 +232,8 @@ void PageCopyStreams::join_streams() {
   store_stream_.wait_for(loaded);
 }
 
-// Of the copies, those in one direction. Their pages' numbers lie in pinned memory of
-// their own, which kernels read as long as the batch is in flight.
+// The copies in one direction. The numbers of their pages lie in pinned memory that kernels read until the
+// batch is done.
 PageCopyStreams::CopyList PageCopyStreams::list_copies(Copying& copying, const std::vector<PageCopy>& copies,
                                                        bool to_host) {
   auto* const ids = reinterpret_cast<std::uint32_t*>(copying.ids.get()) + copying.num_ids;

@@ -74,6 +74,16 @@ TEST_CASE("admission: an answer that may be longer than the context ends where t
   CHECK(admitted(ask(prompt_of(3), UINT32_MAX), kLimits) == 10);
 }
 
+TEST_CASE("admission: an answer has what is asked for, as far as there is room behind its prompt") {
+  const ServingLimits limits{.context_length = 100, .page_capacity = 64, .vocabulary_size = 10};
+  CHECK(limits.max_drawn(60, 3) == 3);
+  CHECK(limits.max_drawn(60, 5) == 4);
+  CHECK(limits.max_drawn(60, std::nullopt) == 4);
+  CHECK(limits.max_drawn(64, 3) == 0);
+  CHECK(limits.max_drawn(65, std::nullopt) == 0);
+  CHECK(ServingLimits{}.max_drawn(1, 3) == 0);  // not known yet
+}
+
 TEST_CASE("admission: where pages are fewer than the context is long, they are the limit") {
   CHECK(admitted(ask(prompt_of(3)), kFewPages) == 8);
   CHECK(says(refused(ask(prompt_of(8)), kFewPages), "KV memory"));
