@@ -17,7 +17,8 @@ constexpr double kUsualPairs = 1000.0;
 
 void PrefillPace::observe(const IterationShape& shape, std::uint32_t num_decodes,
                           std::chrono::nanoseconds time) {
-  const auto nanoseconds = static_cast<double>(time.count());
+  // Clocks of a device and of its scheduler may disagree by more than an iteration took.
+  const double nanoseconds = std::max(0.0, static_cast<double>(time.count()));
   const auto tokens = static_cast<double>(shape.num_tokens - std::min(shape.num_tokens, num_decodes));
   if (tokens == 0) {
     decode_time_ =

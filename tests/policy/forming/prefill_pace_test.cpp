@@ -50,6 +50,19 @@ TEST_CASE("prefill pace: nothing is held back before something is known") {
   CHECK(pace.prompt_tokens_within(std::chrono::milliseconds(15), 0) == pace.max_prompt_tokens(2.5, 0));
 }
 
+TEST_CASE("prefill pace: times that come out below zero count as none") {
+  PrefillPace pace;
+  Device device;
+  device.prompt(pace, 256, 0);
+  pace.observe({.num_tokens = 4, .num_sequences = 4}, 4, std::chrono::milliseconds(-5));
+  CHECK(pace.max_prompt_tokens(2.5, 0) == kAll);
+  device.decode(pace);
+  pace.observe({.num_tokens = 260, .num_sequences = 5}, 4, std::chrono::milliseconds(-5));
+  const auto tokens = pace.max_prompt_tokens(2.5, 0);
+  CHECK(tokens > 0);
+  CHECK(tokens < kAll);
+}
+
 TEST_CASE("prefill pace: an iteration with so many tokens takes the factor") {
   for (const double noise : {0.0, 0.05}) {
     Device device{.noise = noise};
