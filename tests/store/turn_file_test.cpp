@@ -3,7 +3,6 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -28,22 +27,6 @@ using test::FailingDisk;
 using test::FreedBytes;
 using test::RefusedCalls;
 using test::TemporaryDirectory;
-
-// While it lives, this process can't open a file.
-class NoDescriptors {
- public:
-  NoDescriptors() {
-    REQUIRE(::getrlimit(RLIMIT_NOFILE, &before_) == 0);
-    const rlimit none{.rlim_cur = 0, .rlim_max = before_.rlim_max};
-    REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
-  }
-  ~NoDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
-  NoDescriptors(const NoDescriptors&) = delete;
-  NoDescriptors& operator=(const NoDescriptors&) = delete;
-
- private:
-  rlimit before_{};
-};
 
 StoredTurn turn(std::uint64_t number, std::uint64_t before = 0, const std::string& answer = "an answer") {
   return {.number = number,
@@ -467,7 +450,7 @@ TEST_CASE("turn file: one that can't be opened or removed is not taken for gone"
   const auto path = root.path() / kTurnFileName;
   root.write(kTurnFileName, "Anna");
   {
-    const NoDescriptors none;
+    const RefusedCalls refused(RefusedCalls::Kind::kOpen);
     remove_turn_file(directory);
   }
   CHECK(test::file_text(path) == "Anna");

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdarg>
 #include <string>
 
 namespace troupe::test {
@@ -109,6 +110,18 @@ int fsync(int file) { return troupe::test::sync_by(SYS_fsync, file); }
 int ftruncate(int file, off_t size) noexcept {
   if (troupe::test::watch != nullptr) troupe::test::watch->note_free(file, static_cast<std::uint64_t>(size));
   return static_cast<int>(::syscall(SYS_ftruncate, file, size));
+}
+
+int openat(int directory, const char* name, int flags, ...) {
+  if (troupe::test::refused == troupe::test::RefusedCalls::Kind::kOpen) return troupe::test::refuse(EMFILE);
+  mode_t mode = 0;
+  if ((flags & (O_CREAT | O_TMPFILE)) != 0) {
+    va_list rest;
+    va_start(rest, flags);
+    mode = va_arg(rest, mode_t);
+    va_end(rest);
+  }
+  return static_cast<int>(::syscall(SYS_openat, directory, name, flags, mode));
 }
 
 int unlinkat(int directory, const char* name, int flags) noexcept {

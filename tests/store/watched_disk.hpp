@@ -45,10 +45,11 @@ class UnreadableBytes {
   UnreadableBytes& operator=(const UnreadableBytes&) = delete;
 };
 
-// While it lives, calls of one kind fail: EIO, or EINVAL where names can't be exchanged.
+// While it lives, calls of one kind fail: EIO, EMFILE where files can't be opened, or EINVAL where
+// names can't be exchanged.
 class RefusedCalls {
  public:
-  enum class Kind : std::uint8_t { kNone, kSync, kUnlink, kExchange };
+  enum class Kind : std::uint8_t { kNone, kOpen, kSync, kUnlink, kExchange };
   explicit RefusedCalls(Kind kind);
   ~RefusedCalls();
   RefusedCalls(const RefusedCalls&) = delete;
