@@ -65,7 +65,16 @@ void BeamRequestState::begin_request() {
     return fail({.kind = ApiErrorKind::kInvalidRequest,
                  .message = "The model " + model().name + " keeps no pages, which a search shares.",
                  .field = "use_beam_search"});
+  const PromptTerms terms{.limits = environment_->board->serving_limits(start_.request->model)};
+  if (const auto error = refuse_unencoded(model(), *start_.request, terms.limits)) return fail(*error);
   const auto num_bytes = prompt_text_bytes(*start_.request);
+  if (num_bytes > kShortPromptBytes) return encode_elsewhere(num_bytes);
+  const auto encoded = encode_prompt(model(), *start_.request, nullptr, terms);
+  if (const auto* error = std::get_if<ApiError>(&encoded)) return fail(*error);
+  begin_search(std::get<EncodedPrompt>(encoded));
+}
+
+void BeamRequestState::encode_elsewhere(std::size_t num_bytes) {
   text_lease_ = TextQuota::take(environment_->prompt_text, start_.request->flow, num_bytes);
   if (!text_lease_)
     return fail({.kind = ApiErrorKind::kOverloaded,
@@ -85,10 +94,14 @@ void BeamRequestState::take_prompt(const PromptEncoded& encoded) {
   if (is_over()) return;
   is_abandoned_ = nullptr;
   if (!encoded.prompt) return fail(encoded.error);
+  begin_search(*encoded.prompt);
+}
+
+void BeamRequestState::begin_search(const EncodedPrompt& prompt) {
   const GenerationRequest& request = *start_.request;
-  prompt_ = encoded.prompt->tokens;
+  prompt_ = prompt.tokens;
   end_tokens_ = request.stop_token_ids;
-  end_tokens_.insert(end_tokens_.end(), encoded.prompt->end_tokens.begin(), encoded.prompt->end_tokens.end());
+  end_tokens_.insert(end_tokens_.end(), prompt.end_tokens.begin(), prompt.end_tokens.end());
   if (!request.ignore_eos)
     end_tokens_.insert(end_tokens_.end(), model().eos_tokens.begin(), model().eos_tokens.end());
   std::sort(end_tokens_.begin(), end_tokens_.end());
@@ -156,9 +169,10 @@ AdmissionTicket BeamRequestState::ticket_of(std::size_t beam) const {
   return ticket;
 }
 
+// The pass of the door is kept to the end: a search's later steps find their places in a full queue, so it is
+// the door that bounds searches, by flow.
 void BeamRequestState::take_admission() {
   if (is_over() || has_begun_) return;
-  start_.stream->mark_admitted();
   usage_.prompt_tokens = static_cast<std::uint32_t>(prompt_.size());
   search_->limit(most_tokens());
 }

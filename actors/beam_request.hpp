@@ -65,6 +65,8 @@ class BeamRequestState {
   const ServedModel& model() const { return environment_->models[start_.request->model].served; }
   const BeamWish& wish() const { return *start_.request->beams; }
   bool is_over() const { return start_.stream->is_over(); }
+  void encode_elsewhere(std::size_t num_bytes);
+  void begin_search(const EncodedPrompt& prompt);
   std::optional<ApiError> refusal() const;
   bool charge_tenant();
   std::uint32_t most_tokens() const;

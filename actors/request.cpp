@@ -20,9 +20,6 @@
 namespace troupe {
 namespace {
 
-// Encoding this much text takes a few hundred microseconds.
-constexpr std::size_t kShortPromptBytes = 4096;
-
 // Log-probabilities of one prompt.
 constexpr std::size_t kMaxPromptScores = std::size_t{1} << 18;
 // Of a prompt, in one turn of the actor: a few hundred microseconds.

@@ -81,7 +81,7 @@ std::chrono::nanoseconds EngineCore::decode_time(WorkerId worker) const {
 
 void EngineCore::take(const Admit& event) {
   // A request that can't be served takes no other one's place.
-  if (waiting_.size() >= options_.serving.max_waiting && limits_)
+  if (is_queue_full() && limits_)
     if (auto refused = refusal_in(check(*event.ticket)))
       return emit(event.ticket->sequence, std::move(*refused));
   if (!find_place(*event.ticket))
@@ -374,17 +374,21 @@ void EngineCore::enqueue(SequenceIndex index) {
   sequence.fetched_tokens = 0;
   sequence.load_began = sequence.loaded = {};
   waiting_.emplace(sequence.arrival, index);
+  if (sequence.is_later_step()) num_steps_waiting_ += 1;
   flows_.wait(sequence.flow, sequence.arrival, work_of(sequence));
 }
 
 void EngineCore::leave_queue(const Sequence& sequence) {
-  if (waiting_.erase(sequence.arrival) > 0) flows_.withdraw(sequence.flow, sequence.arrival);
+  if (waiting_.erase(sequence.arrival) == 0) return;
+  if (sequence.is_later_step()) num_steps_waiting_ -= 1;
+  flows_.withdraw(sequence.flow, sequence.arrival);
 }
 
 void EngineCore::start(SequenceIndex index, WorkerId worker_id, PageMap::Reservation reservation) {
   Sequence& sequence = sequences_[index];
   Worker& worker = workers_[worker_id];
   waiting_.erase(sequence.arrival);
+  if (sequence.is_later_step()) num_steps_waiting_ -= 1;
   flows_.start(sequence.flow, sequence.arrival);
   const auto place = std::upper_bound(
       worker.running.begin(), worker.running.end(), sequence.arrival,
@@ -424,7 +428,7 @@ void EngineCore::start(SequenceIndex index, WorkerId worker_id, PageMap::Reserva
                          .started = now_,
                          .num_known = sequence.num_known_at_start,
                          .cached_tokens = found,
-                         .looked_up_tokens = num_looked_up,
+                         .looked_up_tokens = sequence.is_later_step() ? 0 : num_looked_up,
                          .sources = sources,
                          .worker = worker_id,
                          .epoch = worker.health.epoch};
@@ -433,7 +437,7 @@ void EngineCore::start(SequenceIndex index, WorkerId worker_id, PageMap::Reserva
   if (is_first_start) {
     sequence.started = now_;
     sequence.cached_tokens = std::min(found, sequence.num_prompt);
-    output.queue_time = now_ - sequence.arrived;
+    if (!sequence.is_later_step()) output.queue_time = now_ - sequence.arrived;
   }
   emit(sequence.id, output);
   if (is_first_start && !sequence.ticket->is_search_step) report_drawn(sequence);

@@ -241,6 +241,7 @@ class EngineCore {
   void transfer_pages();
 
   // engine_core_turns.cpp: whose turn it is, where, and at whose cost
+  bool is_queue_full() const;
   bool find_place(const AdmissionTicket& ticket);
   bool admit_next();
   bool may_start(std::uint64_t arrival) const;
@@ -327,6 +328,7 @@ class EngineCore {
   std::vector<SequenceIndex> free_indexes_;
   std::unordered_map<SequenceId, SequenceIndex> index_of_;
   ByArrival waiting_;                     // kWaiting and kFetching
+  std::size_t num_steps_waiting_ = 0;     // of these, later steps of searches
   FairQueue flows_;                       // waiting and running requests, by flow
   std::map<LeaseId, Departed> departed_;  // in order: so are they released
   std::vector<Forgetting> forgets_;       // until what has departed holds no page of theirs

@@ -10,10 +10,15 @@
 
 namespace troupe {
 
+// Later steps of searches keep nobody out: their searches are bounded at the engine's door.
+bool EngineCore::is_queue_full() const {
+  return waiting_.size() - num_steps_waiting_ >= options_.serving.max_waiting;
+}
+
 // False: the queue is full, and stays as it is. A request that has run once, or of which another part had its
 // turn, is never refused or displaced, so the one that is has drawn nothing.
 bool EngineCore::find_place(const AdmissionTicket& ticket) {
-  if (ticket.has_begun || waiting_.size() < options_.serving.max_waiting) return true;
+  if (ticket.has_begun || !is_queue_full()) return true;
   const auto displaced = flows_.choose_displaced(
       ticket.flow, [this](std::uint64_t arrival) { return sequences_[waiting_.at(arrival)].is_new(); });
   if (!displaced) return false;

@@ -118,6 +118,8 @@ struct alignas(64) Sequence {
   bool tells_length() const { return !is_only_scored && !ticket->is_search_step; }
   // No sequence of its request had a turn: it may still be refused.
   bool is_new() const { return !has_started && !ticket->has_begun; }
+  // A step of a search that has begun: its client's request neither waits nor is looked up once more.
+  bool is_later_step() const { return ticket->is_search_step && ticket->has_begun; }
   bool is_ended_by(std::int32_t token) const {
     const auto is_in = [token](const auto& ends, std::size_t count) {
       const auto behind = ends.begin() + static_cast<std::ptrdiff_t>(count);

@@ -39,7 +39,7 @@ struct SequenceStarted {
   TimePoint started;
   std::uint32_t num_known = 0;         // prompt and what was generated before
   std::uint32_t cached_tokens = 0;     // of these, found in shared pages
-  std::uint32_t looked_up_tokens = 0;  // of these, looked for there
+  std::uint32_t looked_up_tokens = 0;  // of these, looked for there; 0 for later steps of a search, too
   KvSources sources = {};
   WorkerId worker = 0;
   Epoch epoch = 0;

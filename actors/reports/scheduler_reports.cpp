@@ -37,10 +37,12 @@ void SchedulerReports::count(const ReservationChanged& changed) {
 void SchedulerReports::observe(const SequenceStarted& started) {
   const Metrics& metrics = environment_->metrics;
   metrics.recomputed_tokens.add(started.sources.recomputed);
-  metrics.prefix_cache_queries.add(started.looked_up_tokens);
-  metrics.prefix_cache_hits.add(started.sources.device);
-  metrics.prefix_cache_host_hits.add(started.sources.host);
-  metrics.prefix_cache_disk_hits.add(started.sources.disk);
+  if (started.looked_up_tokens > 0) {
+    metrics.prefix_cache_queries.add(started.looked_up_tokens);
+    metrics.prefix_cache_hits.add(started.sources.device);
+    metrics.prefix_cache_host_hits.add(started.sources.host);
+    metrics.prefix_cache_disk_hits.add(started.sources.disk);
+  }
   if (started.queue_time) metrics.queue_time.observe(in_seconds(*started.queue_time));
 }
 

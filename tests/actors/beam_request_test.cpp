@@ -110,6 +110,52 @@ TEST_CASE("beams: a step finds the pages of the beginning that it goes on from")
   CHECK(world.devices().num_copies_within > 0);  // of pages that are not full
 }
 
+TEST_CASE("beams: a worker that dies in any step changes no answer") {
+  const BeamWish wish{.width = 4, .num_answers = 4};
+  for (std::uint64_t fatal = 1; fatal < 10; ++fatal) {
+    CAPTURE(fatal);
+    sim::SimWorld world(sim::small_settings());
+    world.run();
+    bool has_died = false;
+    world.devices().choose_fault = [&](const Batch&, std::uint64_t number) {
+      if (number < fatal || std::exchange(has_died, true)) return sim::Fault::kNone;
+      return sim::Fault::kBatchError;
+    };
+    const auto sink = ask(world, search_of("beginning", wish));
+    REQUIRE(world.run());
+    CHECK(has_died);
+    CHECK(texts_of(*sink) == expected(wish, 9));
+    CHECK(leftovers(world) == "");
+  }
+}
+
+TEST_CASE("beams: searches that are open count at the door, and keep no chat out of a full queue") {
+  auto settings = sim::small_settings();
+  settings.options.serving.max_batch_sequences = 2;
+  settings.options.serving.max_waiting = 4;
+  sim::SimWorld world(settings);
+  world.run();
+  std::vector<std::shared_ptr<RecordingSink>> sinks;
+  const auto search = [] { return search_of("x", {.width = 6, .num_answers = 6}, 30); };
+  for (int i = 0; i < 4; ++i) {
+    sinks.push_back(ask(world, search()));
+    REQUIRE(world.run([&] { return sinks.back()->is_accepted() || sinks.back()->error(); }));
+    CHECK_FALSE(sinks.back()->error());
+  }
+  const auto one_more = ask(world, search());
+  REQUIRE(world.run([&] { return one_more->num_terminal() > 0; }));
+  REQUIRE(one_more->error());
+  CHECK(one_more->error()->kind == ApiErrorKind::kOverloaded);
+  auto request = letters("hello", 5);
+  request.flow = "another";
+  const auto chat = ask(world, std::move(request));
+  REQUIRE(world.run());
+  CHECK(chat->finished());
+  for (const auto& sink : sinks) CHECK(texts_of(*sink) == expected({.width = 6, .num_answers = 6}, 30));
+  CHECK(world.metric("troupe_request_queue_time_seconds_count") == 5);
+  CHECK(leftovers(world) == "");
+}
+
 TEST_CASE("beams: an answer ends where the context does") {
   sim::SimWorld world(sim::small_settings());  // of 128 tokens
   world.run();

@@ -271,6 +271,24 @@ TEST_CASE(
   CHECK(world.answer(next).tokens.size() == 1);
 }
 
+TEST_CASE("core: later steps of searches keep nobody out of the queue, and are counted as no request") {
+  CoreWorld world;  // max_waiting 8, and no device
+  std::vector<SequenceId> steps;
+  for (int i = 0; i < 12; ++i) steps.push_back(world.admit_step(2, true));
+  const auto other = world.admit({1, 2}, 3);
+  CHECK_FALSE(world.answer(other).failed);
+  for (int i = 0; i < 7; ++i) world.admit({1, 2}, 3);
+  CHECK(world.answer(world.admit({1, 2}, 3)).failed->failure == SequenceFailure::kQueueFull);
+  world.start_worker(0);
+  world.finish_all();
+  CHECK(world.answer(other).started.at(0).queue_time);
+  for (const auto step : steps) {
+    CHECK(world.answer(step).tokens.size() == 1);
+    CHECK_FALSE(world.answer(step).started.at(0).queue_time);
+    CHECK(world.answer(step).started[0].looked_up_tokens == 0);
+  }
+}
+
 TEST_CASE("core: a guided sequence whose beginning was drawn waits to hear of what follows it") {
   CoreWorld world;
   world.start_worker(0);

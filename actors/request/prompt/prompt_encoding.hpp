@@ -64,6 +64,9 @@ bool gives_tools(const ServedModel& model, const ChatPrompt& prompt);
 ChatTemplateInput template_input(const ServedModel& model, const ChatPrompt& prompt);
 ChatTemplateInput template_input(const ServedModel& model, ChatPrompt&& prompt) = delete;
 
+// Text that a request encodes itself, in a few hundred microseconds; the encoder's threads have longer ones.
+inline constexpr std::size_t kShortPromptBytes = 4096;
+
 // Bytes of text to be encoded, as a measure of the work.
 std::size_t text_bytes(const TextPrompt& prompt);
 std::size_t prompt_text_bytes(const GenerationRequest& request, const Conversation* conversation = nullptr);
