@@ -15,13 +15,14 @@ std::size_t TextQuota::num_bytes() const {
 }
 
 bool TextQuota::add(const std::string& tenant, std::size_t num_bytes) {
+  if (num_bytes == 0) return true;
   const std::lock_guard lock(mutex_);
   const auto held = by_tenant_.find(tenant);
   const std::size_t own = held == by_tenant_.end() ? 0 : held->second;
   const std::size_t free = max_bytes_ - num_bytes_;
   if (num_bytes > free || own + num_bytes > free - num_bytes) return false;
   num_bytes_ += num_bytes;
-  if (num_bytes > 0) by_tenant_[tenant] = own + num_bytes;
+  by_tenant_[tenant] = own + num_bytes;
   return true;
 }
 

@@ -48,9 +48,15 @@ TEST_CASE(
   REQUIRE(first);
   REQUIRE(second);
   first.reset();
-  auto held = TextQuota::take(quota, "a", 30);
-  second.reset();
-  CHECK(quota->num_bytes() == 30);
+  second.reset();  // two with nothing in between: the second finds no entry
+  auto held = TextQuota::take(quota, "a", 50);
+  {
+    const auto others = TextQuota::take(quota, "b", 20);
+    CHECK(quota->num_bytes() == 70);
+    CHECK(TextQuota::take(quota, "a", 0));  // though it holds more than is free
+  }
+  held.reset();
+  held = TextQuota::take(quota, "a", 30);
   CHECK(!TextQuota::take(quota, "a", 36));  // of the 70 that are free as much as it would hold
   CHECK(TextQuota::take(quota, "a", 20));
   held.reset();
