@@ -31,7 +31,7 @@ void PredictorState::initialize(Self self, Environment environment) {
   census_ = std::make_unique<CensusEntry>(environment->census);
   environment_ = std::move(environment);
   const std::size_t num_models = environment_->models.size();
-  predictors_.assign(num_models, LengthPredictor(environment_->options.serving.reserved_quantile));
+  predictors_.assign(num_models, LengthPredictor(environment_->options.serving.aimed_quantile()));
   num_saved_.assign(num_models, 0);
   for (ModelIndex model = 0; model < num_models; ++model) load(model);
 }
@@ -69,7 +69,7 @@ void PredictorState::load(ModelIndex model) {
   const auto text = read_length_file(*directory, served.name);
   if (!text) return;
   auto predictor =
-      LengthPredictor::decode(*text, environment_->options.serving.reserved_quantile, *served.fingerprint);
+      LengthPredictor::decode(*text, environment_->options.serving.aimed_quantile(), *served.fingerprint);
   if (!predictor) {
     log(LogLevel::kWarning,
         "what was learnt of lengths is damaged, or of another model of this name, and is learnt anew",

@@ -305,24 +305,29 @@ void EngineCore::learn_length(const Sequence& sequence) {
   if (is_time) foresee_again();
 }
 
-// A token of memory that others wait for costs the share of the device's time that it is of all memory.
+// A token of memory that others wait for costs the share of the device's time that it is of all memory. Where
+// the slot that this one has left is the only one, they wait for slots.
 ReservationCosts EngineCore::costs_of(const Sequence& sequence) const {
   if (waiting_.empty() || sequence.batches.num_batches == 0) return {};
   const Worker& worker = workers_[sequence.worker];
+  if (worker.free_slots.size() <= 1) return {};
   const double num_tokens = static_cast<double>(worker.device.num_pages) * pages_.page_size();
   return {.unused_token = static_cast<double>(sequence.batches.time.count()) / num_tokens,
           .brought_back = static_cast<double>(sequence.brought_back.count())};
 }
 
-// The device's time to bring back what a preempted sequence had: its pages over the link, and what is nowhere
-// anew.
+// The device's time to bring back what a preempted sequence had: its pages over the link or from the disk,
+// and what is nowhere anew.
 std::chrono::nanoseconds EngineCore::time_to_bring_back(const KvSources& sources,
                                                         const Worker& worker) const {
-  const LoadCost& link = options_.pages.load_from_host;
+  const auto load = [this](const LoadCost& cost, std::uint32_t num_tokens) {
+    const auto num_pages = num_tokens / pages_.page_size();
+    return num_pages > 0 ? cost.fixed + cost.per_page * num_pages : 0.0;
+  };
   const auto found = sources.device + sources.host + sources.disk;
-  const auto num_loaded = (sources.host + sources.disk) / pages_.page_size();
-  const double load = num_loaded > 0 ? link.fixed + link.per_page * num_loaded : 0;
-  return std::chrono::nanoseconds(std::llround(load)) + worker.pace.prompt_time(sources.recomputed, found);
+  const double loads =
+      load(options_.pages.load_from_host, sources.host) + load(options_.pages.load_from_disk, sources.disk);
+  return std::chrono::nanoseconds(std::llround(loads)) + worker.pace.prompt_time(sources.recomputed, found);
 }
 
 std::vector<LearnLength::Running> EngineCore::running_but(SequenceId ended) const {

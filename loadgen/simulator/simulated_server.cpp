@@ -130,7 +130,7 @@ SimulatedServer::SimulatedServer(std::vector<const CostProfile*> workers,
       has_own_tokens_(settings.state_strength.has_value()),
       disk_(workers.front()->serving.disk),
       blank_prompt_(blank_prompt),
-      predictor_(workers.front()->serving.settings.reserved_quantile),
+      predictor_(workers.front()->serving.settings.aimed_quantile()),
       random_(settings.seed) {
   if (settings.state_strength) states_ = {.strength = *settings.state_strength, .seed = settings.seed};
   for (WorkerId worker = 0; worker < workers.size(); ++worker) {

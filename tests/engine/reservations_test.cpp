@@ -249,6 +249,21 @@ TEST_CASE("reservations: while others wait, the predictor hears what too little 
   CHECK(num_brought_back > 0);
 }
 
+TEST_CASE("reservations: where others wait for slots and not for memory, too much of it costs nothing") {
+  CoreOptions options = CoreWorld::small_options();
+  options.serving.reservation = ReservationPolicy::kPredicted;
+  options.serving.max_batch_sequences = 2;
+  CoreWorld world(options);
+  world.start_worker(0);
+  for (std::int32_t i = 0; i < 8; ++i) world.forecast(world.admit(counting(1 + 10 * i, 5), 6), 12);
+  while (!world.in_flight(0).empty()) {
+    world.now += std::chrono::microseconds(100);
+    world.finish_batch(0);
+  }
+  REQUIRE(world.learnt.size() == 8);
+  for (const LearnLength& learnt : world.learnt) CHECK(learnt.costs.unused_token == 0);
+}
+
 TEST_CASE("reservations: with a predictor that always says the longest, answers are as by max") {
   CoreWorld world = world_of(ReservationPolicy::kPredicted);
   std::vector<SequenceId> all;
