@@ -105,7 +105,7 @@ def splits(conversations, sent, seed):
 
 
 def judge(settings, name, learnt, judged):
-    flags = ["--reservation", "predicted", *settings.flags.split()]
+    flags = ["--reservation", "predicted", "--reserved-percent", "60", *settings.flags.split()]
     with Server(settings.troupe, flags, model=settings.model, ready_seconds=120) as server:
         learner = Learner(server, settings.most)
         learner.ask(learnt)
