@@ -147,6 +147,7 @@ class EngineCore {
     BatchLimits limits;
     std::vector<SequenceIndex> running;  // by arrival
     std::vector<SlotId> free_slots;
+    bool lacks_slots = false;           // all were taken when requests last had their turn
     std::vector<Flight> in_flight;      // oldest first, a few: each in the worker's own memory
     bool is_admission_blocked = false;  // no pages for the next; until some come back
     bool is_extension_blocked = false;

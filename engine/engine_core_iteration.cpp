@@ -72,6 +72,7 @@ void EngineCore::advance() {
       }
   while (admit_next()) {
   }
+  for (Worker& worker : workers_) worker.lacks_slots = worker.free_slots.empty();
   if (options_.shares_workers) return;
   for (WorkerId id = 0; id < workers_.size(); ++id) {
     Worker& worker = workers_[id];

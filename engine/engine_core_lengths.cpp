@@ -306,11 +306,11 @@ void EngineCore::learn_length(const Sequence& sequence) {
 }
 
 // A token of memory that others wait for costs the share of the device's time that it is of all memory. Where
-// the slot that this one has left is the only one, they wait for slots.
+// all slots are taken, they wait for slots.
 ReservationCosts EngineCore::costs_of(const Sequence& sequence) const {
   if (waiting_.empty() || sequence.batches.num_batches == 0) return {};
   const Worker& worker = workers_[sequence.worker];
-  if (worker.free_slots.size() <= 1) return {};
+  if (worker.lacks_slots) return {};
   const double num_tokens = static_cast<double>(worker.device.num_pages) * pages_.page_size();
   return {.unused_token = static_cast<double>(sequence.batches.time.count()) / num_tokens,
           .brought_back = static_cast<double>(sequence.brought_back.count())};

@@ -254,8 +254,9 @@ TEST_CASE("reservations: where others wait for slots and not for memory, too muc
   options.serving.reservation = ReservationPolicy::kPredicted;
   options.serving.max_batch_sequences = 2;
   CoreWorld world(options);
-  world.start_worker(0);
+  // Two begin in one batch and end in one.
   for (std::int32_t i = 0; i < 8; ++i) world.forecast(world.admit(counting(1 + 10 * i, 5), 6), 12);
+  world.start_worker(0);
   while (!world.in_flight(0).empty()) {
     world.now += std::chrono::microseconds(100);
     world.finish_batch(0);
