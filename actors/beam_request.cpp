@@ -169,10 +169,9 @@ AdmissionTicket BeamRequestState::ticket_of(std::size_t beam) const {
   return ticket;
 }
 
-// The pass of the door is kept to the end: a search's later steps find their places in a full queue, so it is
-// the door that bounds searches, by flow.
 void BeamRequestState::take_admission() {
   if (is_over() || has_begun_) return;
+  start_.stream->mark_admitted();
   usage_.prompt_tokens = static_cast<std::uint32_t>(prompt_.size());
   search_->limit(most_tokens());
 }
@@ -291,6 +290,7 @@ void BeamRequestState::fail(const ApiError& error) {
 
 // Before the client is told: whatever happens then, nothing of it is lost.
 void BeamRequestState::end_trace(RequestOutcome outcome) {
+  start_.place.reset();
   trace_->end(self_->clock().now(), std::move(outcome));
   record_request(*trace_, model().name);
   log_request(*trace_, environment_->options.logs_requests);

@@ -34,6 +34,7 @@ struct BeamStart {
   RequestId first_id = 0;  // the request's; its sequences have this number and those behind, one a beam
   std::shared_ptr<const GenerationRequest> request;  // with its `beams`
   std::shared_ptr<ResponseStream> stream;
+  DoorPass place;                   // among open searches, until it ends; null where it is refused
   std::optional<ApiError> refusal;  // known before it began: overload, draining
   std::chrono::steady_clock::time_point arrived;
 };

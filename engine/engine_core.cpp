@@ -87,7 +87,7 @@ void EngineCore::take(const Admit& event) {
   if (!find_place(*event.ticket))
     return emit(event.ticket->sequence,
                 SequenceFailed{.failure = SequenceFailure::kQueueFull,
-                               .message = "The server has " + std::to_string(waiting_.size()) +
+                               .message = "The server has " + std::to_string(options_.serving.max_waiting) +
                                           " requests waiting, which is its limit; try again later."});
   const SequenceIndex index = add(event.ticket);
   enqueue(index);

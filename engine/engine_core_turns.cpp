@@ -10,7 +10,7 @@
 
 namespace troupe {
 
-// Later steps of searches keep nobody out: their searches are bounded at the engine's door.
+// Later steps of searches keep nobody out: the engine bounds how many are open.
 bool EngineCore::is_queue_full() const {
   return waiting_.size() - num_steps_waiting_ >= options_.serving.max_waiting;
 }

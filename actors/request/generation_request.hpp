@@ -129,6 +129,9 @@ struct BackgroundRun {
   std::optional<std::uint32_t> unbound_from = {};
 };
 
+// Searches have at most so many beams.
+inline constexpr std::uint32_t kMostBeams = 16;
+
 // The most likely answers are searched for (policy/searching/beam_search.hpp) and given at once, in place of
 // drawn ones. By the model's own distribution: of how to draw, the end tokens and max_tokens count alone.
 struct BeamWish {

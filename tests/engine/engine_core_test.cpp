@@ -289,6 +289,22 @@ TEST_CASE("core: later steps of searches keep nobody out of the queue, and are c
   }
 }
 
+TEST_CASE("core: steps of searches that are stopped or lost take nobody's place in the queue") {
+  CoreWorld world;  // max_waiting 8
+  world.start_worker(0);
+  std::vector<SequenceId> steps;
+  for (int i = 0; i < 12; ++i) steps.push_back(world.admit_step(2, true));
+  world.hand(StopSequence{steps.front()});
+  world.hand(StopSequence{steps.back()});
+  world.lose_worker(0);
+  world.start_worker(0);
+  world.finish_all();
+  for (std::size_t i = 1; i < 11; ++i) CHECK(world.answer(steps[i]).tokens.size() == 1);
+  world.lose_worker(0);
+  for (int i = 0; i < 8; ++i) CHECK_FALSE(world.answer(world.admit({1, 2}, 3)).failed);
+  CHECK(world.answer(world.admit({1, 2}, 3)).failed->failure == SequenceFailure::kQueueFull);
+}
+
 TEST_CASE("core: a guided sequence whose beginning was drawn waits to hear of what follows it") {
   CoreWorld world;
   world.start_worker(0);

@@ -587,6 +587,7 @@ void Scenario::check_end(bool was_in_time) {
   if (environment.registry->size() > 0) violate("requests are left in the registry");
   if (environment.board->num_open != 0) violate("requests are counted as open");
   if (environment.door->num_inside() != 0) violate("requests are counted as unadmitted");
+  if (environment.searches->num_inside() != 0) violate("searches are counted as open");
   if (environment.board->num_paused != 0) violate("requests are counted as paused");
   if (environment.board->num_encoding != 0) violate("requests are counted as being encoded");
   if (environment.board->num_in_store != 0) violate("requests are counted as in the store");

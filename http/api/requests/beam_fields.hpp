@@ -7,9 +7,6 @@
 
 namespace troupe {
 
-// Searches have at most so many beams.
-inline constexpr std::uint32_t kMostBeams = 16;
-
 // use_beam_search, length_penalty, early_stopping, and of n and best_of what they are for a search: `n` of
 // the answers of `best_of` beams. After n and best_of.
 void read_beams(FieldReader& fields, ApiRequest& request);
