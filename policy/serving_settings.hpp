@@ -71,11 +71,11 @@ struct ServingSettings {
   bool foresees_lengths() const {
     return reservation == ReservationPolicy::kPredicted || admission_order != AdmissionOrder::kArrival;
   }
-  // 0: as costs say. Orders by length, and forecasts of which nothing is set aside, are served better by a
-  // fixed one (docs/decisions/0027-lengths-foreseen.md).
+  // 0: as costs say. The longest first, which packs by what is set aside, and forecasts of which nothing is,
+  // are served better by a fixed one (docs/decisions/0027-lengths-foreseen.md).
   double aimed_quantile() const {
     const bool has_costs =
-        reservation == ReservationPolicy::kPredicted && admission_order == AdmissionOrder::kArrival;
+        reservation == ReservationPolicy::kPredicted && admission_order != AdmissionOrder::kLongestFirst;
     return reserved_quantile > 0 || has_costs ? reserved_quantile : 0.6;
   }
   TriggerRule encoder_trigger_rule() const {
@@ -120,7 +120,7 @@ inline std::span<const Setting<ServingSettings>> serving_table() {
        "request foretells in troupe_answer_tokens, as load generators and simulations do; else as max)", &S::reservation, 0, 0, {"on_demand", "max", "history", "predicted", "oracle"}},
       {"scheduler.reserved_percent", "--reserved-percent",
        "the share of answers that is to fit what is predicted for it (50: half; auto: by what too little and "
-       "too much cost, and 60 with an order by length)",
+       "too much cost, and 60 with longest_first)",
        &S::reserved_quantile, 1, 99, {}, Unit::kPercent, {}, nullptr, 0},
       {"scheduler.admission_order", "--admission-order",
        "which of a flow's waiting requests is next: arrival, longest_first (packs memory), or "

@@ -72,12 +72,14 @@ TEST_CASE("settings: what is left to the device is auto, and no number that may 
   CHECK(set(settings, "--look-ahead-pages", "auto") == "expected a whole number from 0 to 64, got 'auto'");
 }
 
-TEST_CASE("settings: the share that is to fit follows costs where memory is set aside in order of arrival") {
+TEST_CASE("settings: the share that is to fit follows costs where memory is set aside but for the longest first") {
   ServingSettings settings;
   CHECK(settings.aimed_quantile() == 0.6);
   settings.reservation = ReservationPolicy::kPredicted;
   CHECK(settings.aimed_quantile() == 0);
   settings.admission_order = AdmissionOrder::kShortestFirst;
+  CHECK(settings.aimed_quantile() == 0);
+  settings.admission_order = AdmissionOrder::kLongestFirst;
   CHECK(settings.aimed_quantile() == 0.6);
   settings.reserved_quantile = 0.9;
   CHECK(settings.aimed_quantile() == 0.9);
