@@ -115,7 +115,7 @@ int ftruncate(int file, off_t size) noexcept {
 int openat(int directory, const char* name, int flags, ...) {
   if (troupe::test::refused == troupe::test::RefusedCalls::Kind::kOpen) return troupe::test::refuse(EMFILE);
   mode_t mode = 0;
-  if ((flags & (O_CREAT | O_TMPFILE)) != 0) {
+  if ((flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE) {
     va_list rest;
     va_start(rest, flags);
     mode = va_arg(rest, mode_t);

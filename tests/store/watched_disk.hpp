@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The system's calls on files, watched: this program's own fdatasync(), fsync(), ftruncate(),
-// unlinkat(), renameat(), renameat2() and pread() pass through to the kernel.
+// The system's calls on files, watched: this program's own openat(), fdatasync(), fsync(),
+// ftruncate(), unlinkat(), renameat(), renameat2() and pread() pass through to the kernel.
 // One thread.
 #pragma once
 
