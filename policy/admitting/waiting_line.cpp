@@ -62,7 +62,8 @@ void WaitingLine::count_in_front(Arrival request, const Started& started, std::u
 // Adds it so, too, to the sums of those that the request overtook.
 void WaitingLine::count_overtaking(Arrival request, const Started& started, std::uint64_t work) {
   if (work == 0) return;
-  for (auto other = waiting_.begin(); other != waiting_.lower_bound(request); ++other)
+  const auto end = waiting_.lower_bound(request);
+  for (auto other = waiting_.begin(); other != end; ++other)
     if (other->second.since < started.number) other->second.overtaken_by += work;
 }
 
