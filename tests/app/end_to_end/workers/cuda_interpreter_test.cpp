@@ -121,6 +121,12 @@ TEST_CASE("cuda worker: a conversation comes back from the host's pages when the
   CHECK(again["timings"].value("tokens_from_host", 0) > 0);
 }
 
+TEST_CASE("cuda worker: the served model's state behind a prompt reaches what learns of lengths") {
+  const ServerProcess server(flags_with({"--reservation", "predicted"}));
+  CHECK(content_of(chat(server.port(), user_asks("Count from 5 to 6."))) == "5, 6");
+  CHECK(eventually([&] { return ServerMetrics(server.port()).sum("troupe_length_forecast_states") == 1; }));
+}
+
 TEST_CASE("cuda worker: two GPUs answer, in processes and in one") {
   const Machine machine("2");
   for (const std::string placement : {"child", "inline"}) {
