@@ -103,8 +103,9 @@ PageMemory& PageMemory::operator=(PageMemory&& other) noexcept {
   return *this;
 }
 
-void PageMemory::release_physical() {
-  if (memory_ != nullptr) ::madvise(memory_, size_bytes_, MADV_DONTNEED);
+void PageMemory::release_physical(std::size_t num_kept_bytes) {
+  const std::size_t kept = whole_huge_pages(num_kept_bytes);
+  if (kept < size_bytes_) ::madvise(memory_ + kept, size_bytes_ - kept, MADV_DONTNEED);
 }
 
 }  // namespace troupe

@@ -11,6 +11,10 @@ namespace troupe {
 // Size of the system's large pages, which PageMemory asks for.
 inline constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 
+constexpr std::size_t whole_huge_pages(std::size_t size_bytes) {
+  return (size_bytes + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
+}
+
 class PageMemory {
  public:
   PageMemory() = default;
@@ -33,9 +37,9 @@ class PageMemory {
   std::size_t size_bytes() const { return size_bytes_; }
   int descriptor() const { return descriptor_; }  // of shared memory; else -1
 
-  // Gives the physical memory back; the contents are lost, the addresses stay.
-  // Not for shared memory.
-  void release_physical();
+  // Gives the physical memory behind the first bytes back, from the next large page on; its contents are
+  // lost, the addresses stay. Not for shared memory.
+  void release_physical(std::size_t num_kept_bytes = 0);
 
  private:
   void map_descriptor();
