@@ -42,7 +42,7 @@ std::uint64_t arena_bytes(std::span<const Program> largest) {
 
 Arena::Arena(std::span<const Program> largest) : largest_(largest.front().shape) {
   chunk_sizes_ = chunk_sizes_of(largest);
-  for (const std::uint64_t size : chunk_sizes_) chunks_.push_back({PageMemory(size)});
+  for (const std::uint64_t size : chunk_sizes_) chunks_.push_back({.memory = PageMemory(size)});
 }
 
 std::vector<Placement> Arena::place(const Program& program) const {
@@ -60,14 +60,33 @@ std::vector<Placement> Arena::place(const Program& program) const {
   return *placements;
 }
 
-void Arena::finish_batch(const std::vector<bool>& used_chunks) {
+std::vector<std::uint64_t> Arena::used_bytes(const Program& program,
+                                             std::span<const Placement> placements) const {
+  const auto uses = tensor_uses(program, program.shape);
+  std::vector<std::uint64_t> used(chunks_.size());
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    if (uses[i].size_bytes == 0) continue;
+    std::uint64_t& end = used[placements[i].chunk];
+    end = std::max(end, placements[i].offset + uses[i].size_bytes);
+  }
+  return used;
+}
+
+void Arena::begin_batch(std::span<const std::uint64_t> used_bytes) {
   for (std::size_t i = 0; i < chunks_.size(); ++i) {
     Chunk& chunk = chunks_[i];
-    if (used_chunks[i]) {
-      chunk.idle_batches = 0;
-    } else if (chunk.idle_batches < kIdleBatches && ++chunk.idle_batches == kIdleBatches) {
-      chunk.memory.release_physical();
-    }
+    const std::uint64_t used = std::min(whole_huge_pages(used_bytes[i]), chunk.memory.size_bytes());
+    chunk.used_lately = std::max(chunk.used_lately, used);
+    chunk.committed_bytes = std::max(chunk.committed_bytes, used);
+  }
+  if (++num_batches_ == kIdleBatches) release_unused();
+}
+
+void Arena::release_unused() {
+  num_batches_ = 0;
+  for (Chunk& chunk : chunks_) {
+    if (chunk.used_lately < chunk.committed_bytes) chunk.memory.release_physical(chunk.used_lately);
+    chunk.committed_bytes = std::exchange(chunk.used_lately, 0);
   }
 }
 
@@ -83,9 +102,7 @@ std::uint64_t Arena::size_bytes() const {
 
 std::uint64_t Arena::committed_bytes() const {
   std::uint64_t sum = 0;
-  for (const auto& chunk : chunks_) {
-    if (chunk.idle_batches < kIdleBatches) sum += chunk.memory.size_bytes();
-  }
+  for (const auto& chunk : chunks_) sum += chunk.committed_bytes;
   return sum;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The temporaries of all programs of a CPU device share one arena: its chunks
 // are those of the largest shape, planned once, so the memory plan's figure is
-// an upper bound. Smaller programs are placed in the same chunks; chunks that no
-// batch has used for a while give their physical memory back.
+// an upper bound. Smaller programs are placed in the same chunks, from their beginnings;
+// what no batch has used for a while, of a chunk or behind its beginning, goes back to the system.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ inline std::uint64_t arena_bytes(const Program& largest) { return arena_bytes(st
 // Not thread-safe: belongs to the executor thread.
 class Arena {
  public:
-  static constexpr std::uint32_t kIdleBatches = 256;  // then a chunk is released
+  static constexpr std::uint32_t kIdleBatches = 256;  // memory that so many leave alone is released
 
   explicit Arena(const Program& largest) : Arena(std::span(&largest, 1)) {}
   // For the programs of several cells, one at a time, all planned for the same shape.
@@ -36,25 +36,33 @@ class Arena {
     return chunks_[placement.chunk].memory.get() + placement.offset;
   }
 
-  // After a batch: notes which chunks it used and releases idle ones.
-  void finish_batch(const std::vector<bool>& used_chunks);
+  // Bytes of each chunk, from its beginning, that the program uses where place() has put it.
+  std::vector<std::uint64_t> used_bytes(const Program& program, std::span<const Placement> placements) const;
+
+  // Before a batch: notes what it uses of each chunk. Every kIdleBatches batches what is behind all that
+  // these used is released.
+  void begin_batch(std::span<const std::uint64_t> used_bytes);
 
   // Fills everything with NaN; for tests.
   void poison();
 
   std::size_t num_chunks() const { return chunks_.size(); }
   std::uint64_t size_bytes() const;
-  std::uint64_t committed_bytes() const;  // of chunks in use lately
+  std::uint64_t committed_bytes() const;  // in whole large pages: used since it was released last
 
  private:
   struct Chunk {
     PageMemory memory;
-    std::uint32_t idle_batches = kIdleBatches;  // nothing committed yet
+    std::uint64_t committed_bytes = 0;
+    std::uint64_t used_lately = 0;  // bytes, since num_batches_ was 0
   };
+
+  void release_unused();
 
   std::vector<std::uint64_t> chunk_sizes_;
   std::vector<Chunk> chunks_;
   ProgramShape largest_;
+  std::uint32_t num_batches_ = 0;  // since release_unused()
 };
 
 }  // namespace troupe

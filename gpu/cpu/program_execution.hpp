@@ -16,10 +16,10 @@ namespace troupe {
 
 // A program with everything looked up that does not change from batch to batch.
 struct ProgramRunner::BoundProgram {
-  std::shared_ptr<const Program> asked;  // keeps the key of the map alive
-  Program program;                       // gathered early, which is run
-  std::vector<Placement> placements;     // by tensor
-  std::vector<bool> used_chunks;
+  std::shared_ptr<const Program> asked;   // keeps the key of the map alive
+  Program program;                        // gathered early, which is run
+  std::vector<Placement> placements;      // by tensor
+  std::vector<std::uint64_t> used_bytes;  // of the arena's chunks
   // By tensor; at most one of them is set, for weights only.
   std::vector<const CpuMatrix*> matrices;
   std::vector<const std::vector<float>*> vectors;

@@ -73,6 +73,7 @@ BatchResult ProgramRunner::run(const std::shared_ptr<const Program>& program, co
   if (!batch.slices.empty()) {
     prepare(batch);
     const BoundProgram& bound = bind(program);
+    arena_.begin_batch(bound.used_bytes);
     Execution execution(*this, bound, batch, copies);
     std::size_t num_done = 0;
     const auto& state = bound.program.state;
@@ -81,7 +82,6 @@ BatchResult ProgramRunner::run(const std::shared_ptr<const Program>& program, co
       execution.run(op);
       if (state && ++num_done == state->num_operators) result.states = execution.states();
     }
-    arena_.finish_batch(bound.used_chunks);
     finish(batch, result);
   }
   if (copies != nullptr) result.failed_loads = copies->wait_for_all();
@@ -218,17 +218,12 @@ const ProgramRunner::BoundProgram& ProgramRunner::bind(const std::shared_ptr<con
   bound->program = gathered_early(*program);
   const std::vector<TensorSpec>& tensors = bound->program.tensors;
   bound->placements = arena_.place(bound->program);
-  bound->used_chunks.resize(arena_.num_chunks());
+  bound->used_bytes = arena_.used_bytes(bound->program, bound->placements);
   bound->matrices.resize(tensors.size());
   bound->vectors.resize(tensors.size());
   bound->tables.resize(tensors.size());
-  for (TensorId id = 0; id < tensors.size(); ++id) {
-    if (tensors[id].role == TensorRole::kWeight) {
-      bound->find_weight(*weights_, id);
-    } else {
-      bound->used_chunks[bound->placements[id].chunk] = true;
-    }
-  }
+  for (TensorId id = 0; id < tensors.size(); ++id)
+    if (tensors[id].role == TensorRole::kWeight) bound->find_weight(*weights_, id);
   if (bound_.size() >= kMaxBoundPrograms) bound_.clear();
   return *bound_.emplace(program.get(), std::move(bound)).first->second;
 }

@@ -6,7 +6,6 @@
 
 #include <doctest/doctest.h>
 
-#include "gpu/cpu/arena.hpp"
 #include "gpu/model/random_model.hpp"
 #include "gpu/networks/network.hpp"
 
@@ -172,36 +171,6 @@ TEST_CASE("planner: a Llama's temporaries are disjoint while live and few in byt
   std::uint64_t sum = 0;
   for (const auto& use : uses) sum += use.size_bytes;
   CHECK(plan.size_bytes() * 4 < sum);  // twelve layers share one layer's memory
-}
-
-TEST_CASE("arena: every smaller shape fits the chunks of the largest") {
-  const auto network = make_network(llama_100m());
-  const Program largest = network->build_program(0, {512, 64}, DataType::kBF16);
-  Arena arena(largest);
-  CHECK(arena.size_bytes() == arena_bytes(largest));
-  for (std::uint32_t tokens = 1; tokens <= 512; tokens = tokens * 3 / 2 + 1) {
-    for (const std::uint32_t rows : {0U, 1U, 7U, 64U}) {
-      const Program program = network->build_program(0, {tokens, rows}, DataType::kBF16);
-      const auto placements = arena.place(program);
-      for (const auto& placement : placements) CHECK(placement.chunk < arena.num_chunks());
-    }
-  }
-  const Program larger = network->build_program(0, {513, 64}, DataType::kBF16);
-  CHECK_THROWS_AS(arena.place(larger), std::runtime_error);
-}
-
-TEST_CASE("arena: chunks that no batch uses give their memory back") {
-  const auto network = make_network(llama_100m());
-  Arena arena(network->build_program(0, {512, 64}, DataType::kBF16));
-  REQUIRE(arena.num_chunks() >= 2);
-  CHECK(arena.committed_bytes() == 0);
-  arena.finish_batch(std::vector<bool>(arena.num_chunks(), true));
-  CHECK(arena.committed_bytes() == arena.size_bytes());
-  std::vector<bool> first_only(arena.num_chunks(), false);
-  first_only[0] = true;
-  for (std::uint32_t i = 0; i < Arena::kIdleBatches; ++i) arena.finish_batch(first_only);
-  CHECK(arena.committed_bytes() < arena.size_bytes());
-  CHECK(arena.committed_bytes() > 0);
 }
 
 }  // namespace troupe
