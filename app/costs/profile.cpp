@@ -142,9 +142,14 @@ void write_file(const std::string& path, const std::string& text) {
   if (!file) throw std::runtime_error(path + ": cannot be written");
 }
 
+void require_fit(const std::vector<CostSample>& samples) {
+  if (const auto problem = samples_problem(samples); !problem.empty())
+    throw std::runtime_error("profile: the times can't be fitted, and no file is written: " + problem);
+}
+
 void save(const CostProfile& profile, const std::vector<CostSample>& samples, const std::string& path) {
   if (const auto problem = profile_problem(profile); !problem.empty())
-    throw std::runtime_error("profile: " + problem);
+    throw std::runtime_error("profile: no file is written, as it could not be read: " + problem);
   write_file(path, profile_json(profile, samples));
 }
 
@@ -156,6 +161,7 @@ int profile_cells(const LoadedModel& model, const UnfoldingRule& rule, const Pro
     std::fprintf(stderr, "round %u of %u\n", round, command.num_rounds);
   });
   profile.serving = profiled_server(engine_options(model.options).serving, probe.description());
+  for (const auto& of_cell : samples) require_fit(of_cell);
   profile.cells = profiled_cells(rule, probe.description(), samples);
   profile.iteration = profile.cells->types.front().cost;
   std::vector<CostSample> all;
@@ -202,6 +208,7 @@ int run_profile(const ProfileCommand& command) {
         std::fprintf(stderr, "round %u of %u\n", round, command.num_rounds);
       });
   }
+  require_fit(samples);
   profile.iteration = fit_iteration_cost(samples);
   if (!command.live.empty()) profile.residuals = split_off_residuals(profile.iteration, samples);
   profile.overheads = measure_engine(model, options, profile.iteration, command.num_rounds);

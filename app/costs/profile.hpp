@@ -8,8 +8,8 @@
 
 namespace troupe {
 
-// The exit status: 0. Throws std::runtime_error if the model can't be loaded,
-// the device fails or the file can't be written.
+// The exit status: 0. Throws std::runtime_error if the model can't be loaded, the device fails, no cost can
+// be fitted to the times or the file can't be written.
 int run_profile(const ProfileCommand& command);
 
 }  // namespace troupe

@@ -14,6 +14,12 @@ namespace {
 constexpr int kReweightings = 10;
 constexpr double kLeastError = 0.005;  // no sample with less stands out
 
+// A batch of one token reads all weights, a key that it attends to is one row: the batch takes at least as
+// long as this many keys. Without the bound, one stall in a batch with many keys makes keys pay for all.
+constexpr double kKeysOfBatch = 64;
+
+constexpr double kLongestBatch = 1e15;  // nanoseconds; longer times are no measurements
+
 std::chrono::nanoseconds rounded(double nanoseconds) {
   return std::chrono::nanoseconds(std::llround(nanoseconds));
 }
@@ -31,12 +37,20 @@ std::vector<std::uint32_t> powers_of_two(std::uint32_t limit) {
   return knots;
 }
 
-// In the order of the columns of the fit.
-std::vector<double> features(const IterationShape& shape, const std::vector<std::uint32_t>& knots) {
+// The model that is fitted, beside the samples and their weights.
+struct FitTerms {
+  std::vector<std::uint32_t> knots = {};
+  double keys_of_batch = 0, pairs_of_batch = 0;  // kKeysOfBatch; 0 where no sample has any
+  double least_alone = 0;                        // nanoseconds of a batch of one token
+};
+
+// In the order of the columns of the fit. The columns of keys and pairs hold what they add to the fixed part.
+std::vector<double> features(const IterationShape& shape, const FitTerms& terms) {
   std::vector<double> row{1.0};
-  for (std::size_t i = 0; i < knots.size(); ++i) row.push_back(covered(knots, i, shape.num_tokens));
-  row.push_back(static_cast<double>(shape.decode_keys));
-  row.push_back(static_cast<double>(shape.prefill_pairs));
+  for (std::size_t i = 0; i < terms.knots.size(); ++i)
+    row.push_back(covered(terms.knots, i, shape.num_tokens));
+  row.push_back(static_cast<double>(shape.decode_keys) + terms.keys_of_batch);
+  row.push_back(static_cast<double>(shape.prefill_pairs) + terms.pairs_of_batch);
   row.push_back(shape.num_output_rows);
   row.push_back(shape.num_sequences);
   return row;
@@ -51,22 +65,31 @@ std::vector<double> relative_errors(const IterationCost& cost, std::span<const C
 }
 
 IterationCost fit_weighted(std::span<const CostSample> samples, const std::vector<double>& weights,
-                           const std::vector<std::uint32_t>& knots) {
-  std::vector<double> a;
-  for (std::size_t i = 0; i < samples.size(); ++i)
-    for (const double feature : features(samples[i].shape, knots))
-      a.push_back(weights[i] * feature / samples[i].nanoseconds);  // errors count in proportion
-  const auto x = fit_nonnegative(a, weights, a.size() / samples.size());
+                           const FitTerms& terms, double least_fixed = 0) {
+  std::vector<double> a, b;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    const double scale = weights[i] / samples[i].nanoseconds;  // errors count in proportion
+    for (const double feature : features(samples[i].shape, terms)) a.push_back(scale * feature);
+    b.push_back(weights[i] - scale * least_fixed);
+  }
+  const auto x = fit_nonnegative(a, b, a.size() / samples.size());
 
   const auto first_slope = x.begin() + 1;
-  const auto rest = first_slope + static_cast<std::ptrdiff_t>(knots.size());
-  return {.fixed = x[0],
-          .knots = knots,
+  const auto rest = first_slope + static_cast<std::ptrdiff_t>(terms.knots.size());
+  return {.fixed = least_fixed + x[0] + rest[0] * terms.keys_of_batch + rest[1] * terms.pairs_of_batch,
+          .knots = terms.knots,
           .slopes = {first_slope, rest},
           .per_sequence = rest[3],
           .per_output_row = rest[2],
           .per_decode_key = rest[0],
           .per_prefill_pair = rest[1]};
+}
+
+IterationCost fit_bounded(std::span<const CostSample> samples, const std::vector<double>& weights,
+                          const FitTerms& terms) {
+  const IterationCost cost = fit_weighted(samples, weights, terms);
+  const double alone = cost.fixed + cost.per_sequence + cost.per_output_row;
+  return alone >= terms.least_alone ? cost : fit_weighted(samples, weights, terms, terms.least_alone);
 }
 
 // Huber's: full up to one and a half times the median error, less beyond.
@@ -78,6 +101,34 @@ std::vector<double> outlier_weights(const IterationCost& cost, std::span<const C
   std::vector<double> weights;
   for (const double error : errors) weights.push_back(std::sqrt(std::min(1.0, usual / error)));
   return weights;
+}
+
+// Batches of one token that take at least as long as one of this shape.
+double batches_of_one(const IterationShape& shape) {
+  return shape.num_tokens + static_cast<double>(shape.decode_keys + shape.prefill_pairs) / kKeysOfBatch;
+}
+
+// What a batch of one token takes at least: no batch has less than the least time measured, and the smallest
+// is worth so many of one token. Half of it, as there is noise, which the fit is to average.
+double least_alone(std::span<const CostSample> samples) {
+  double least = samples.front().nanoseconds, fewest = batches_of_one(samples.front().shape);
+  for (const CostSample& sample : samples) {
+    least = std::min(least, sample.nanoseconds);
+    fewest = std::min(fewest, batches_of_one(sample.shape));
+  }
+  return std::max(1.0, least / fewest / 2);
+}
+
+FitTerms terms_of(std::span<const CostSample> samples) {
+  FitTerms terms{.least_alone = least_alone(samples)};
+  std::uint32_t most_tokens = 1;
+  for (const auto& sample : samples) {
+    most_tokens = std::max(most_tokens, sample.shape.num_tokens);
+    if (sample.shape.decode_keys > 0) terms.keys_of_batch = kKeysOfBatch;
+    if (sample.shape.prefill_pairs > 0) terms.pairs_of_batch = kKeysOfBatch;
+  }
+  terms.knots = powers_of_two(most_tokens);
+  return terms;
 }
 
 struct NamedNumber {
@@ -138,16 +189,23 @@ std::chrono::nanoseconds IterationCost::operator()(const IterationShape& shape) 
   return rounded(sum);
 }
 
+std::string samples_problem(std::span<const CostSample> samples) {
+  if (samples.empty()) return "expected batches that were measured, got none";
+  for (const CostSample& sample : samples)
+    if (!(sample.nanoseconds >= 1 && sample.nanoseconds <= kLongestBatch))
+      return "expected a batch of " + std::to_string(sample.shape.num_tokens) +
+             " tokens to take from 1 to 1e15 nanoseconds, got " + std::to_string(sample.nanoseconds);
+  return {};
+}
+
 IterationCost fit_iteration_cost(std::span<const CostSample> samples) {
   if (samples.empty()) return {};
-  std::uint32_t most_tokens = 1;
-  for (const auto& sample : samples) most_tokens = std::max(most_tokens, sample.shape.num_tokens);
-  const auto knots = powers_of_two(most_tokens);
+  const FitTerms terms = terms_of(samples);
   std::vector<double> weights(samples.size(), 1.0);
-  IterationCost cost = fit_weighted(samples, weights, knots);
+  IterationCost cost = fit_bounded(samples, weights, terms);
   for (int round = 0; round < kReweightings; ++round) {
     weights = outlier_weights(cost, samples);
-    cost = fit_weighted(samples, weights, knots);
+    cost = fit_bounded(samples, weights, terms);
   }
   return cost;
 }

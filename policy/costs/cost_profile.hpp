@@ -73,10 +73,16 @@ struct FitQuality {
   double mean_error = 0, p90_error = 0, worst_error = 0;
 };
 
-// The cost that comes nearest in relative error (least squares, nothing
-// negative), of which samples that stand out are given less weight. Knots lie at powers of two up to the
-// largest number of tokens. Samples must have times above 0. Too few to tell the parts apart: the parts that
-// come first take it all.
+// The reason why no cost can be fitted to the samples, or nothing: "expected a batch of 8 tokens to take
+// ...".
+std::string samples_problem(std::span<const CostSample> samples);
+
+// The cost that comes nearest in relative error (least squares, nothing negative), of which samples that
+// stand out are given less weight. Knots lie at powers of two up to the largest number of tokens. Too few
+// samples to tell the parts apart: the parts that come first take it all. Stalls may be in any of the
+// samples, so two bounds hold whatever was measured: the fixed part is at least what 64 keys take, and a
+// batch of one token takes a nanosecond at least. The samples have no samples_problem(); none at all make a
+// cost of zeros.
 IterationCost fit_iteration_cost(std::span<const CostSample> samples);
 FitQuality assess_fit(const IterationCost& cost, std::span<const CostSample> samples);
 

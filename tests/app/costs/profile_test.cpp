@@ -5,6 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -212,6 +216,44 @@ TEST_CASE("profile: served iterations that tell nothing are refused") {
   auto lost = served_trace(300);
   for (TraceSpan& span : lost.spans) span.is_error = true;
   CHECK_THROWS_AS(served_iterations(lost), std::runtime_error);
+}
+
+// As a server writes it.
+void write_trace(const TraceFile& trace, const std::filesystem::path& path) {
+  using nlohmann::json;
+  json spans = json::array();
+  for (const TraceSpan& span : trace.spans) {
+    json attributes = json::array();
+    for (const auto& [key, value] : span.numbers)
+      attributes.push_back({{"key", key}, {"value", {{"doubleValue", value}}}});
+    spans.push_back({{"traceId", std::string(32, 'a')},
+                     {"spanId", std::string(16, 'b')},
+                     {"name", span.name},
+                     {"startTimeUnixNano", "1"},
+                     {"endTimeUnixNano", "2"},
+                     {"attributes", attributes}});
+  }
+  const json scopes = {{{"spans", spans}}};
+  const json resources = {{{"scopeSpans", scopes}}};
+  std::ofstream(path) << json{{"resourceSpans", resources}}.dump() << "\n";
+}
+
+TEST_CASE("profile: times that can't be fitted are named, and no file is written") {
+  const TemporaryDirectory directory;
+  const auto file = directory.path() / "profile.json", live = directory.path() / "trace.jsonl";
+  auto trace = served_trace(300);
+  const ProfileCommand command{
+      .options = noop_options(0), .out = file.string(), .num_rounds = 1, .live = live.string()};
+  trace.spans[5].numbers["troupe.batch.network_seconds"] = 1e300;
+  write_trace(trace, live);
+  CHECK_THROWS_WITH_AS(run_profile(command),
+                       "profile: the times can't be fitted, and no file is written: expected a batch of 6 "
+                       "tokens to take from 1 to 1e15 nanoseconds, got inf",
+                       std::runtime_error);
+  CHECK_FALSE(std::filesystem::exists(file));
+  write_trace(served_trace(300), live);
+  REQUIRE(run_profile(command) == 0);
+  CHECK(loadgen::read_cost_profile(file).residuals.size() == 300);
 }
 
 TEST_CASE("profile: a file that can't be written is named") {

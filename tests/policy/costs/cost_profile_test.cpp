@@ -22,18 +22,27 @@ IterationCost known_cost() {
           .per_prefill_pair = 12};
 }
 
+CostSample sample_of(const IterationCost& cost, const std::vector<SequenceStep>& steps) {
+  CostSample sample;
+  for (const SequenceStep& step : steps) sample.shape.add(step);
+  sample.nanoseconds = static_cast<double>(cost(sample.shape).count());
+  return sample;
+}
+
+std::vector<SequenceStep> decodes(std::uint32_t count, std::uint32_t context) {
+  return std::vector<SequenceStep>(count, {.num_tokens = 1, .context_length = context, .sample = true});
+}
+
 // Decodes of n sequences, prompts of n tokens, and both together.
 std::vector<CostSample> grid(const IterationCost& cost, double noise, std::uint64_t seed) {
   std::vector<CostSample> samples;
   std::mt19937_64 random(seed);
   std::uniform_real_distribution<double> factor(1 - noise, 1 + noise);
-  const auto add = [&](std::uint32_t decodes, std::uint32_t context, std::uint32_t prompt) {
-    IterationShape shape;
-    for (std::uint32_t i = 0; i < decodes; ++i)
-      shape.add({.num_tokens = 1, .context_length = context, .sample = true});
-    if (prompt > 0) shape.add({.num_tokens = prompt, .context_length = context / 2});
-    samples.push_back(
-        {.shape = shape, .nanoseconds = static_cast<double>(cost(shape).count()) * factor(random)});
+  const auto add = [&](std::uint32_t num_decodes, std::uint32_t context, std::uint32_t prompt) {
+    auto steps = decodes(num_decodes, context);
+    if (prompt > 0) steps.push_back({.num_tokens = prompt, .context_length = context / 2});
+    samples.push_back(sample_of(cost, steps));
+    samples.back().nanoseconds *= factor(random);
   };
   for (const std::uint32_t context : {16U, 128U, 1024U}) {
     for (std::uint32_t n = 1; n <= 64; n *= 2) add(n, context, 0);
@@ -41,6 +50,35 @@ std::vector<CostSample> grid(const IterationCost& cost, double noise, std::uint6
     for (std::uint32_t n = 8; n <= 256; n *= 4) add(16, context, n);
   }
   return samples;
+}
+
+// As few as `troupe profile` measures with two sequences and 32 tokens.
+std::vector<CostSample> small_grid(const IterationCost& cost) {
+  std::vector<CostSample> samples;
+  for (const std::uint32_t context : {16U, 256U, 1024U}) {
+    const std::uint32_t factor = context == 16 ? 2 : 4;
+    for (std::uint32_t n = 1; n <= 2; n *= factor) samples.push_back(sample_of(cost, decodes(n, context)));
+    for (std::uint32_t n = 2; n <= 32; n *= factor)
+      samples.push_back(sample_of(cost, {{.num_tokens = n, .context_length = context, .sample = true}}));
+  }
+  return samples;
+}
+
+// Of one batch with one token: the fitted time over the true one.
+double alone_ratio(const IterationCost& fitted, const IterationCost& cost) {
+  const IterationShape alone{.num_tokens = 1, .num_sequences = 1, .num_output_rows = 1};
+  return static_cast<double>(fitted(alone).count()) / static_cast<double>(cost(alone).count());
+}
+
+const std::vector<IterationCost>& costs_of_machines() {
+  static const std::vector<IterationCost> costs = {{.fixed = 300'000},  // the no-op device's
+                                                   known_cost(),
+                                                   {.fixed = 20'000,
+                                                    .knots = {1, 16},
+                                                    .slopes = {9'000, 5'000},
+                                                    .per_decode_key = 40,
+                                                    .per_prefill_pair = 12}};
+  return costs;
 }
 
 CostProfile sound_profile() {
@@ -109,6 +147,80 @@ TEST_CASE("cost profile: a few samples that went wrong do not pull the fit away"
   const auto fitted = fit_iteration_cost(samples);
   const auto sound = grid(cost, 0.0, 4);
   CHECK(assess_fit(fitted, sound).p90_error < 0.05);
+}
+
+TEST_CASE("cost profile: one stall in any batch leaves the cost of a token alone as it is") {
+  for (const IterationCost& cost : costs_of_machines())
+    for (const double stall : {3.0, 20.0, 1000.0})
+      for (std::size_t i = 0; i < small_grid(cost).size(); ++i) {
+        auto samples = small_grid(cost);
+        samples[i].nanoseconds *= stall;
+        const double ratio = alone_ratio(fit_iteration_cost(samples), cost);
+        CHECK(ratio > 0.95);
+        CHECK(ratio < 1.05);
+      }
+}
+
+// Up to 45 % of the batches took any number of times as long, half of them more than twice.
+TEST_CASE("cost profile: whatever stalls, the profile is one that can be read") {
+  for (const IterationCost& cost : costs_of_machines())
+    for (std::uint64_t seed = 0; seed < 400; ++seed) {
+      CAPTURE(seed);
+      std::mt19937_64 random(seed);
+      std::uniform_real_distribution<double> unit(0, 1);
+      auto samples = small_grid(cost);
+      for (CostSample& sample : samples)
+        if (unit(random) < 0.15 * static_cast<double>(seed % 4)) sample.nanoseconds /= unit(random);
+      auto profile = sound_profile();
+      profile.iteration = fit_iteration_cost(samples);
+      CHECK(profile_problem(profile) == "");
+      CHECK(alone_ratio(profile.iteration, cost) > 0.25);
+      CHECK(alone_ratio(profile.iteration, cost) < 4);
+    }
+}
+
+// A clock that ran backwards, a batch that was not computed.
+TEST_CASE("cost profile: whatever batch took no time, the profile is one that can be read") {
+  for (const IterationCost& cost : costs_of_machines())
+    for (std::size_t i = 0; i < small_grid(cost).size(); ++i) {
+      auto samples = small_grid(cost);
+      samples[i].nanoseconds = 1;
+      auto profile = sound_profile();
+      profile.iteration = fit_iteration_cost(samples);
+      CHECK(profile_problem(profile) == "");
+    }
+}
+
+TEST_CASE("cost profile: times that rise from zero at 40 tokens leave a batch of one token some") {
+  std::vector<CostSample> samples;
+  for (const std::uint32_t n : {41U, 64U, 128U})
+    samples.push_back({.shape = {.num_tokens = n, .num_sequences = 1}, .nanoseconds = 1000.0 * (n - 40)});
+  auto profile = sound_profile();
+  profile.iteration = fit_iteration_cost(samples);
+  CHECK(profile_problem(profile) == "");
+  CHECK(profile.iteration({.num_tokens = 1, .num_sequences = 1}).count() == 12);  // half of 1,000 / 41
+}
+
+TEST_CASE("cost profile: keys have no cost where none was attended to") {
+  std::vector<CostSample> samples;
+  for (const std::uint32_t n : {1U, 2U, 4U, 8U})
+    samples.push_back({.shape = {.num_tokens = n, .num_sequences = n}, .nanoseconds = 5000.0 + 100 * n});
+  const auto fitted = fit_iteration_cost(samples);
+  CHECK(fitted.per_decode_key == 0);
+  CHECK(fitted.per_prefill_pair == 0);
+  CHECK(assess_fit(fitted, samples).worst_error < 1e-3);
+}
+
+TEST_CASE("cost profile: samples that no cost can be fitted to are named") {
+  auto samples = small_grid(known_cost());
+  CHECK(samples_problem(samples) == "");
+  CHECK(samples_problem({}) == "expected batches that were measured, got none");
+  for (const double time :
+       {0.0, -5.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+    samples[3].nanoseconds = time;
+    CHECK(samples_problem(samples).starts_with(
+        "expected a batch of 4 tokens to take from 1 to 1e15 nanoseconds, got "));
+  }
 }
 
 TEST_CASE("cost profile: no samples make no cost") {
