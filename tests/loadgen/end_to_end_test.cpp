@@ -7,8 +7,12 @@
 #include <algorithm>
 #include <csignal>
 
+#include "loadgen/client/run_options.hpp"
 #include "loadgen/result/summary.hpp"
+#include "tests/support/observability/server_metrics.hpp"
 #include "tests/support/process/server_process.hpp"
+#include "tests/support/small_embedder.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 using namespace troupe::loadgen;
 using namespace std::chrono_literals;
@@ -48,7 +52,97 @@ WorkloadSettings fixed_lengths(std::uint32_t prompt_tokens, std::uint32_t output
   return workload;
 }
 
+// As `troupe-loadgen run --endpoint …` makes the run; prompts have exact lengths by the model's tokenizer.
+LiveRun run_at(const DemoServer& server, const char* endpoint, const std::string& tokenizer,
+               const WorkloadSettings& workload) {
+  RunOptions options;
+  options.url = "http://127.0.0.1:" + std::to_string(server.port());
+  options.endpoint = endpoint;
+  options.tokenizer = tokenizer;
+  options.metrics_period_s = 0;
+  options.calibrates = false;
+  return run_live(live_settings(options, workload), {});
+}
+
+// Of a few users' conversations of so many turns.
+WorkloadSettings dialogues(std::uint32_t num_turns) {
+  auto workload = fixed_lengths(24, 12);
+  workload.classes.front().num_turns = fixed(num_turns);
+  workload.arrivals.kind = ArrivalSettings::Kind::kClosed;
+  workload.arrivals.users = 4;
+  workload.max_conversations = 10;
+  return workload;
+}
+
+// The prompts' tokens of one turn, which are as many in each conversation.
+std::uint32_t prompt_tokens_of_turn(const LiveRun& run, std::uint32_t turn) {
+  std::vector<std::uint32_t> counts;
+  for (const auto& record : run.result.records)
+    if (record.turn == turn) counts.push_back(record.prompt_tokens);
+  REQUIRE(counts.size() == 10);
+  CHECK(std::count(counts.begin(), counts.end(), counts.front()) == 10);
+  return counts.front();
+}
+
 }  // namespace
+
+TEST_CASE("loadgen end to end: responses are answered turn by turn, with the server's counts of tokens") {
+  const troupe::test::TemporaryDirectory directory;
+  auto flags = kFlags;
+  flags.insert(flags.end(), {"--store-directory", directory.path().string()});
+  const DemoServer server(flags);
+  const auto chats = run_at(server, "chat", kDemoModel, dialogues(1));
+  const troupe::test::ServerMetrics before(server.port());
+  const auto run = run_at(server, "responses", kDemoModel, dialogues(3));
+  const auto metrics = troupe::test::metrics_when_idle(server.port());
+  const auto total = summarize(run.result).total;
+  CHECK(total.num_requests == 30);
+  CHECK(total.num_completed == 30);
+  CHECK(total.output_tokens == 30 * 12);
+  CHECK(setting(run.result, "endpoint") == "/v1/responses");
+  for (const auto& record : run.result.records) {
+    CHECK_MESSAGE(record.outcome == Outcome::kCompleted, record.error);
+    CHECK(record.output_tokens == 12);
+    CHECK(record.first_token.count() > 0);
+  }
+  // A first question is templated as a chat's; a later one comes behind the turns before it, of which the
+  // client has sent but an id.
+  const auto first = prompt_tokens_of_turn(run, 0), second = prompt_tokens_of_turn(run, 1);
+  CHECK(first == prompt_tokens_of_turn(chats, 0));
+  CHECK(second >= first + 12 + 24);
+  CHECK(prompt_tokens_of_turn(run, 2) == second + (second - first));
+  const auto counted = [&](const char* name) { return metrics.sum(name) - before.sum(name); };
+  CHECK(counted("troupe_prompt_tokens_total") == static_cast<double>(total.prompt_tokens));
+  CHECK(counted("troupe_generation_tokens_total") == static_cast<double>(total.output_tokens));
+  CHECK(counted("troupe_responses_stored_total") == 30);
+}
+
+TEST_CASE("loadgen end to end: embeddings are answered, each with the tokens of its text") {
+  const troupe::test::TemporaryDirectory directory;
+  const auto model = directory.path() / "embedder";
+  troupe::test::write_small_embedder(model);
+  const DemoServer server(
+      {"--model", model.string(), "--device", "cpu", "--memory", "256MiB", "--log-level", "warning"});
+  auto workload = fixed_lengths(40, 1);
+  workload.classes.front().prompt_tokens = uniform(4, 60);
+  const auto run = run_at(server, "embeddings", model.string(), workload);
+  const troupe::test::ServerMetrics metrics(server.port());
+  const auto total = summarize(run.result).total;
+  CHECK(total.num_requests == 20);
+  CHECK(total.num_completed == 20);
+  CHECK(total.output_tokens == 0);
+  CHECK(setting(run.result, "model") == "embedder");
+  CHECK(setting(run.result, "endpoint") == "/v1/embeddings");
+  for (const auto& record : run.result.records)
+    CHECK_MESSAGE(record.outcome == Outcome::kCompleted, record.error);
+  const auto source = make_source(workload, 1);
+  std::uint64_t planned = 0;
+  for (PlannedConversation conversation; source->next(conversation);)
+    planned += conversation.turns.front().prompt_tokens + 2;
+  CHECK(total.prompt_tokens == planned);  // [CLS] and [SEP] besides
+  CHECK(metrics.sum("troupe_encoder_inputs_total") == 20);
+  CHECK(metrics.sum("troupe_encoder_tokens_total") == static_cast<double>(planned));
+}
 
 TEST_CASE("loadgen end to end: the demo model's answers are verified, and few are wrong") {
   const DemoServer server(kFlags);

@@ -14,16 +14,15 @@
 
 #include <nlohmann/json.hpp>
 
-#include "gpu/model/random_model.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/http/chat.hpp"
 #include "tests/support/http/http_client.hpp"
 #include "tests/support/observability/server_metrics.hpp"
 #include "tests/support/process/processes.hpp"
 #include "tests/support/process/server_process.hpp"
+#include "tests/support/small_embedder.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "tests/support/test_data.hpp"
-#include "tests/text/tokenizer/bert_file.hpp"
 
 using namespace troupe;
 using namespace troupe::test;
@@ -47,24 +46,6 @@ json answer_to(std::uint16_t port, Question question) {
   return answer.contains("data") ? answer.at("data") : answer.at("choices");
 }
 
-void write_embedder(const std::filesystem::path& directory) {
-  const auto words = small_bert_words();
-  ModelConfig config;
-  config.architecture = "BertModel";
-  config.hidden_size = 64;
-  config.intermediate_size = 96;
-  config.num_layers = 2;
-  config.num_heads = config.num_kv_heads = 2;
-  config.head_dim = 32;
-  config.vocabulary_size = static_cast<std::uint32_t>(words.size());
-  config.context_length = 64;
-  config.norm_epsilon = 1e-12F;
-  config.encoder = EncoderConfig{};
-  std::filesystem::create_directory(directory);
-  write_random_bert(directory, config, 5);
-  std::ofstream(directory / "tokenizer.json") << bert_file(words).dump();
-}
-
 std::string converted(const char* network, const std::filesystem::path& source,
                       const std::filesystem::path& place) {
   const std::string output = (place / network).string();
@@ -79,7 +60,7 @@ std::optional<std::vector<std::string>> five_models(const std::filesystem::path&
   const auto charrnn = find_test_data("weights/charrnn/shakespeare");
   const auto g2p = find_test_data("weights/g2p/g2p_gru.safetensors");
   if (!charrnn || !g2p) return std::nullopt;
-  write_embedder(place / "embedder");
+  write_small_embedder(place / "embedder");
   return std::vector<std::string>{kSource + "/models/demo", (place / "embedder").string(),
                                   converted("charrnn", *charrnn, place), converted("g2p", *g2p, place),
                                   kSource + "/models/sentiment"};

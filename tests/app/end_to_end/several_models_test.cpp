@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <future>
 #include <map>
 #include <string>
@@ -15,13 +14,13 @@
 
 #include <nlohmann/json.hpp>
 
-#include "gpu/model/random_model.hpp"
 #include "tests/app/end_to_end/streamed_answer.hpp"
 #include "tests/support/http/chat.hpp"
 #include "tests/support/http/http_client.hpp"
 #include "tests/support/observability/server_metrics.hpp"
 #include "tests/support/process/processes.hpp"
 #include "tests/support/process/server_process.hpp"
+#include "tests/support/small_embedder.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "tests/text/tokenizer/bert_file.hpp"
 
@@ -33,30 +32,12 @@ namespace {
 
 using Flags = std::vector<std::string>;
 
-constexpr std::uint32_t kHidden = 96;
-constexpr std::uint32_t kLongest = 64;
 const std::string kDemo = TROUPE_SOURCE_DIR "/models/demo";
 
 // A model directory named "embedder".
 class Embedder {
  public:
-  Embedder() {
-    const auto words = small_bert_words();
-    ModelConfig config;
-    config.architecture = "BertModel";
-    config.hidden_size = kHidden;
-    config.intermediate_size = 160;
-    config.num_layers = 3;
-    config.num_heads = config.num_kv_heads = 3;
-    config.head_dim = 32;
-    config.vocabulary_size = static_cast<std::uint32_t>(words.size());
-    config.context_length = kLongest;
-    config.norm_epsilon = 1e-12F;
-    config.encoder = EncoderConfig{};
-    std::filesystem::create_directory(path());
-    write_random_bert(path(), config, 5);
-    std::ofstream(path() / "tokenizer.json") << bert_file(words).dump();
-  }
+  Embedder() { write_small_embedder(path()); }
   std::filesystem::path path() const { return directory_.path() / "embedder"; }
 
  private:
@@ -109,8 +90,8 @@ TEST_CASE("several models: each is listed with what it can do, and asked for not
   CHECK(models[0].at("capabilities") == json::array({"completion"}));
   CHECK(models[1].at("id") == "embedder");
   CHECK(models[1].at("capabilities") == json::array({"embedding", "score", "rerank"}));
-  CHECK(models[1].at("embedding_size") == kHidden);
-  CHECK(models[1].at("max_model_len") == kLongest);
+  CHECK(models[1].at("embedding_size") == kEmbedderWidth);
+  CHECK(models[1].at("max_model_len") == kEmbedderContext);
   const auto chat_answer = http_post(port, "/v1/chat/completions",
                                      json{{"model", "embedder"}, {"messages", user_asks("Hello")}}.dump());
   CHECK(chat_answer.status == 400);
@@ -153,7 +134,7 @@ TEST_CASE("several models: token ids, base64 and fewer dimensions say the same a
   CHECK(vector_of(embed(port, ids), 0) == floats);
   CHECK(of_text.at("usage").at("prompt_tokens") == 4);
   const json coded = embed(port, "the token", {{"encoding_format", "base64"}});
-  CHECK(coded.at("data").at(0).at("embedding").get<std::string>().size() == (kHidden * 4 + 2) / 3 * 4);
+  CHECK(coded.at("data").at(0).at("embedding").get<std::string>().size() == (kEmbedderWidth * 4 + 2) / 3 * 4);
   const auto fewer = vector_of(embed(port, "the token", {{"dimensions", 8}}), 0);
   REQUIRE(fewer.size() == 8);
   CHECK(fewer[1] / fewer[0] == doctest::Approx(floats[1] / floats[0]).epsilon(1e-4));
@@ -169,7 +150,8 @@ TEST_CASE("several models: what is wrong with an input is said, and changes noth
       http_post(port, "/v1/embeddings", json{{"model", "embedder"}, {"input", text}}.dump());
   CHECK(too_long.status == 400);
   CHECK(message_of(too_long).find("64 tokens") != std::string::npos);
-  CHECK(embed(port, text, {{"truncate_prompt_tokens", -1}}).at("usage").at("prompt_tokens") == kLongest);
+  CHECK(embed(port, text, {{"truncate_prompt_tokens", -1}}).at("usage").at("prompt_tokens") ==
+        kEmbedderContext);
   const auto foreign = http_post(port, "/v1/embeddings", R"({"model": "embedder", "input": [1, 100000]})");
   CHECK(foreign.status == 400);
   CHECK(message_of(foreign).find("Token ids must be in") != std::string::npos);
