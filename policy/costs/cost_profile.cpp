@@ -138,8 +138,8 @@ struct NamedNumber {
 
 std::string number_problem(std::initializer_list<NamedNumber> numbers) {
   for (const auto& [name, value] : numbers)
-    if (!std::isfinite(value) || value < 0)
-      return std::string(name) + ": expected a number of nanoseconds, not negative, got " +
+    if (!(value >= 0 && value <= kLongestBatch))
+      return std::string(name) + ": expected a number of nanoseconds from 0 to 1e15, got " +
              std::to_string(value);
   return {};
 }

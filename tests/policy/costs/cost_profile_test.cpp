@@ -236,6 +236,9 @@ TEST_CASE("cost profile: what cannot be used is named") {
   profile = sound_profile();
   profile.overheads.request = std::numeric_limits<double>::quiet_NaN();
   CHECK(profile_problem(profile).find("overheads.request: expected") == 0);
+  profile.overheads.request = 0;
+  profile.overheads.turnaround = 1e300;
+  CHECK(profile_problem(profile).find("overheads.turnaround: expected") == 0);
   profile = sound_profile();
   profile.iteration.knots = {4, 2};
   profile.iteration.slopes = {1, 1};
