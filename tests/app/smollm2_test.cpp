@@ -68,9 +68,11 @@ class SmallContext {
 
 std::vector<std::string> serve_flags(const std::filesystem::path& model,
                                      const std::vector<std::string>& more) {
+  // Of what is asked at once, the last waits for all others: for minutes, on a busy machine and with
+  // sanitizers.
   std::vector<std::string> flags = {
-      "--model",       model.string(), "--log-level",          "warning", "--compute-type", "f32",
-      "--activations", "exact",        "--weights-disk-space", "0"};
+      "--model",       model.string(), "--log-level",          "warning", "--compute-type",      "f32",
+      "--activations", "exact",        "--weights-disk-space", "0",       "--max-queue-seconds", "1200"};
   flags.insert(flags.end(), more.begin(), more.end());
   return flags;
 }
