@@ -235,14 +235,15 @@ bool read_chat(FieldReader& fields, const ParseSettings& settings, ApiRequest& r
   return true;
 }
 
-// The text as it is, without a template; so, too, before a suffix.
+// The text as it is, without a template; so, too, before a suffix. A client of raw prompts has rendered a template
+// itself, so its markers are read; text before a suffix is somebody's file, in which they are letters.
 void read_raw_prompt(FieldReader& fields, std::string text, std::string suffix, GenerationRequest& request) {
   const std::string sentence =
       suffix.empty() ? " can't be joined with raw" : " can't be joined with a suffix";
   if (!fields.string("system").value_or("").empty()) fields.fail("system", sentence);
   if (const auto* think = fields.find("think"); think != nullptr && *think != false)
     fields.fail("think", sentence);
-  TextPrompt prompt{.text = std::move(text)};
+  TextPrompt prompt{.text = std::move(text), .reads_special_tokens = suffix.empty()};
   if (!suffix.empty()) prompt.suffix = std::move(suffix);
   request.prompt = std::move(prompt);
 }

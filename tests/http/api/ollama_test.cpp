@@ -262,7 +262,9 @@ TEST_CASE("ollama: a prompt is a chat of one message, or the text as it is") {
   CHECK(prompt.splits_answer);
   const auto raw = generate(R"({"prompt":"hi","raw":true})");
   CHECK(std::get<TextPrompt>(raw.generation.prompt).text == "hi");
-  CHECK_FALSE(std::get<TextPrompt>(raw.generation.prompt).reads_special_tokens);
+  CHECK(std::get<TextPrompt>(raw.generation.prompt).reads_special_tokens);
+  const auto filled = generate(R"({"prompt":"hi","suffix":"."})");
+  CHECK_FALSE(std::get<TextPrompt>(filled.generation.prompt).reads_special_tokens);
 }
 
 TEST_CASE("ollama: without a prompt a model is to be loaded, and can't be unloaded") {

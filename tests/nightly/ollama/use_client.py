@@ -49,7 +49,10 @@ def check_chat(client, model):
     assert generated.response == whole.message.content, generated
     assert "".join(part.response for part in client.generate(model, "Count from 3 to 20.", options=EXACT,
                                                              stream=True)) == generated.response
-    assert client.generate(model, "One, two,", raw=True, options={**EXACT, "num_predict": 4}).eval_count == 4
+    rendered = f"<|user|>{QUESTION[0]['content']}<|end|><|assistant|>"
+    assert client.generate(model, rendered, raw=True, options=EXACT).response == whole.message.content
+    short = client.generate(model, rendered, raw=True, options={**EXACT, "num_predict": 4})
+    assert short.eval_count == 4 and whole.message.content.startswith(short.response), short
     assert client.generate(model).done_reason == "load"
 
 
