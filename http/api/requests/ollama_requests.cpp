@@ -235,8 +235,9 @@ bool read_chat(FieldReader& fields, const ParseSettings& settings, ApiRequest& r
   return true;
 }
 
-// The text as it is, without a template; so, too, before a suffix. A client of raw prompts has rendered a template
-// itself, so its markers are read; text before a suffix is somebody's file, in which they are letters.
+// The text as it is, without a template; so, too, before a suffix. A client of raw prompts has rendered a
+// template itself, so its markers are read; text before a suffix is somebody's file, in which they are
+// letters.
 void read_raw_prompt(FieldReader& fields, std::string text, std::string suffix, GenerationRequest& request) {
   const std::string sentence =
       suffix.empty() ? " can't be joined with raw" : " can't be joined with a suffix";
