@@ -21,11 +21,13 @@ function sampling(settings, maxTokens) {
   return limit === undefined ? rest : { ...rest, [maxTokens]: limit };
 }
 
-// A demand counts for a question: behind results it would never end.
+// A demand counts for a question: behind results it would never end. It is for one call: small models that must call
+// repeat it until their context is full, and the person writes each result.
 function toolFields({ tools = [], mustCall, messages }, shapeOf) {
   if (tools.length === 0) return {};
   const isDemanded = mustCall && messages.at(-1).role === "user";
-  return { tools: tools.map(shapeOf), tool_choice: isDemanded ? "required" : "auto" };
+  const choice = isDemanded ? { tool_choice: "required", parallel_tool_calls: false } : { tool_choice: "auto" };
+  return { tools: tools.map(shapeOf), ...choice };
 }
 
 async function* keptAnswer({ model, system, settings, messages, previous, ...rest }, signal) {

@@ -61,7 +61,7 @@ export function openSettings({ system, tools = [], mustCall = false }, onDone) {
   element("h2", {}, "Settings"),
   element("label", {}, "System prompt of this conversation", prompt),
   element("label", {}, "Tools of this conversation: functions, as JSON. You give the results.", written),
-  element("label", { class: "check" }, demand, "A question must be answered by a call"),
+  element("label", { class: "check" }, demand, "A question must be answered by one call"),
   element("h3", {}, "Sampling"),
   element("div", { class: "fields" }, ...inputs),
   element("details", {}, element("summary", {}, "Keys"),
