@@ -56,15 +56,15 @@ ApiError no_form_place() {
               "try again when one of them has ended."};
 }
 
-// The steps of all are never more than requests may wait.
-std::uint32_t max_searches(const ServingSettings& serving) {
-  return std::max(1U, serving.max_waiting / kMostBeams);
+// Beams of all open searches, as each is a sequence: what one request may ask for has room in any case.
+std::uint32_t max_beams(const ServingSettings& serving) {
+  return std::max(8 * kMostBeams, serving.max_waiting);
 }
 
 ApiError too_many_searches(const ServingSettings& serving) {
   return {.kind = ApiErrorKind::kOverloaded,
-          .message = "The server has " + std::to_string(max_searches(serving)) +
-                     " searches with beams open, which is its limit; try again when one of them has ended."};
+          .message = "The searches that are open have " + std::to_string(max_beams(serving)) +
+                     " beams, which is the limit; try again when one of them has ended."};
 }
 
 std::shared_ptr<SharedVectors> make_vectors(const ServingSettings& serving, const Metrics& metrics) {
@@ -89,7 +89,7 @@ ActorEngine::ActorEngine(caf::actor_system& system, std::vector<EngineModel> mod
                        .registry = std::make_shared<RequestRegistry>(),
                        .census = std::make_shared<ActorCensus>(),
                        .door = std::make_shared<EngineDoor>(options.serving.max_waiting),
-                       .searches = std::make_shared<EngineDoor>(max_searches(options.serving)),
+                       .searches = std::make_shared<EngineDoor>(max_beams(options.serving)),
                        .prompt_text = std::make_shared<TextQuota>(options.max_prompt_bytes),
                        .vectors = make_vectors(options.serving, metrics),
                        .forms = std::make_shared<OutputForms>(num_models),
@@ -156,9 +156,12 @@ RequestId ActorEngine::search(GenerationRequest request, std::shared_ptr<Respons
   start.first_id = last_request_.fetch_add(std::max<RequestId>(request.beams->width, 1)) + 1;
   start.arrived = system_.clock().now();
   start.refusal = find_refusal(request.model, ModelKind::kGenerative);
+  if (!start.refusal) {
+    start.place = environment_->searches->enter(request.flow, request.beams->width);
+    if (!start.place) start.refusal = too_many_searches(environment_->options.serving);
+  }
   DoorPass pass = enter(request.flow, start.refusal);
-  if (!start.refusal) start.place = environment_->searches->enter(request.flow);
-  if (!start.refusal && !start.place) start.refusal = too_many_searches(environment_->options.serving);
+  if (start.refusal) start.place.reset();
   start.stream =
       open_stream(start.first_id, std::move(sink), std::move(pass), std::exchange(request.tab, nullptr));
   start.request = std::make_shared<const GenerationRequest>(std::move(request));

@@ -76,7 +76,7 @@ struct ActorEnvironment {
   std::shared_ptr<RequestRegistry> registry;
   std::shared_ptr<ActorCensus> census;
   std::shared_ptr<EngineDoor> door;
-  std::shared_ptr<EngineDoor> searches;  // open ones, which keep their passes to the end
+  std::shared_ptr<EngineDoor> searches;  // open ones, by their beams, to their end
   std::shared_ptr<TextQuota> prompt_text;
   std::shared_ptr<SharedVectors> vectors;  // null: none are kept
   std::shared_ptr<OutputForms> forms;

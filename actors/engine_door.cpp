@@ -3,14 +3,14 @@
 
 namespace troupe {
 
-DoorPass EngineDoor::enter(const std::string& flow) {
+DoorPass EngineDoor::enter(const std::string& flow, std::uint32_t weight) {
   {
     const std::lock_guard lock(mutex_);
-    if (!policy_.enter(flow)) return nullptr;
+    if (!policy_.enter(flow, weight)) return nullptr;
   }
-  return DoorPass(this, [door = shared_from_this(), flow](const void*) {
+  return DoorPass(this, [door = shared_from_this(), flow, weight](const void*) {
     const std::lock_guard lock(door->mutex_);
-    door->policy_.leave(flow);
+    door->policy_.leave(flow, weight);
   });
 }
 

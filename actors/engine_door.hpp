@@ -20,7 +20,7 @@ class EngineDoor : public std::enable_shared_from_this<EngineDoor> {
   explicit EngineDoor(std::uint32_t limit) : policy_(limit) {}
 
   // Null: refused.
-  DoorPass enter(const std::string& flow);
+  DoorPass enter(const std::string& flow, std::uint32_t weight = 1);
   std::uint64_t num_inside() const;
 
  private:

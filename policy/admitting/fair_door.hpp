@@ -3,7 +3,8 @@
 // encoded, their conversations read): how many there may be, of all flows and of
 // each. Up to `limit` any flow may have; beyond it each may have limit / flows that
 // are there, so a flow that fills the door keeps no other one out. There are never
-// more than limit x (1 + ln flows).
+// more than limit x (1 + ln flows). A request may count as several: those that wait by
+// one each, searches by their beams.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +18,8 @@ class FairDoor {
   explicit FairDoor(std::uint32_t limit) : limit_(limit) {}
 
   // False: refused, and not counted.
-  [[nodiscard]] bool enter(const std::string& flow);
-  void leave(const std::string& flow);
+  [[nodiscard]] bool enter(const std::string& flow, std::uint32_t weight = 1);
+  void leave(const std::string& flow, std::uint32_t weight = 1);
   std::uint64_t num_inside() const { return num_inside_; }
 
  private:

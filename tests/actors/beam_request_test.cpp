@@ -129,31 +129,42 @@ TEST_CASE("beams: a worker that dies in any step changes no answer") {
   }
 }
 
-TEST_CASE("beams: open searches are bounded, and their steps keep no chat out of a full queue") {
+TEST_CASE("beams: open searches are bounded by flow, and their steps keep no chat out of a full queue") {
   auto settings = sim::small_settings();
   settings.options.serving.max_batch_sequences = 2;
-  settings.options.serving.max_waiting = 4;  // fewer than a search may have steps: one search
+  settings.options.serving.max_waiting = 4;  // and 128 beams
   sim::SimWorld world(settings);
   world.run();
   const auto& searches = *world.engine().environment().searches;
-  const auto search = [] { return search_of("x", {.width = 6, .num_answers = 6}, 30); };
-  const auto first = ask(world, search());
-  REQUIRE(world.run([&] { return first->is_accepted(); }));
-  const auto refused = ask(world, search());
-  REQUIRE(world.run([&] { return refused->num_terminal() > 0; }));
+  const BeamWish wish{.width = 16, .num_answers = 16};
+  const auto search = [&](const char* flow) {
+    auto request = search_of("x", wish, 6);
+    request.flow = flow;
+    const auto sink = ask(world, std::move(request));
+    REQUIRE(world.run([&] { return sink->is_accepted() || sink->num_terminal() > 0; }));
+    return sink;
+  };
+  std::vector<std::shared_ptr<RecordingSink>> sinks;
+  for (int i = 0; i < 8; ++i) sinks.push_back(search("a"));
+  CHECK(searches.num_inside() == 128);
+  const auto refused = search("a");
   REQUIRE(refused->error());
   CHECK(refused->error()->kind == ApiErrorKind::kOverloaded);
-  CHECK(searches.num_inside() == 1);
+  sinks.push_back(search("b"));
   std::vector<std::shared_ptr<RecordingSink>> chats;
-  for (int i = 0; i < 4; ++i) chats.push_back(ask(world, letters("hello", 5)));
+  for (int i = 0; i < 4; ++i) {
+    auto request = letters("hello", 5);
+    request.flow = "a";
+    chats.push_back(ask(world, std::move(request)));
+  }
   REQUIRE(world.run());
   for (const auto& chat : chats) CHECK(chat->finished());
-  CHECK(texts_of(*first) == expected({.width = 6, .num_answers = 6}, 30));
-  CHECK(world.metric("troupe_request_queue_time_seconds_count") == 5);
+  for (const auto& sink : sinks) {
+    REQUIRE(sink->finished());
+    CHECK(texts_of(*sink) == expected(wish, 6));
+  }
+  CHECK(world.metric("troupe_request_queue_time_seconds_count") == 13);
   CHECK(searches.num_inside() == 0);
-  const auto next = ask(world, search());
-  REQUIRE(world.run());
-  CHECK(texts_of(*next) == texts_of(*first));
   CHECK(leftovers(world) == "");
 }
 

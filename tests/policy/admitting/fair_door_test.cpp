@@ -29,6 +29,23 @@ TEST_CASE("fair door: one that another flow has filled lets in its share of a ne
   CHECK(door.num_inside() == 6);
 }
 
+TEST_CASE("fair door: what counts as several finds room for all of it") {
+  FairDoor door(32);
+  CHECK(door.enter("a", 16));
+  CHECK(door.enter("a", 15));
+  CHECK_FALSE(door.enter("a", 2));
+  CHECK(door.enter("a"));
+  CHECK(door.enter("b", 16));
+  CHECK_FALSE(door.enter("b"));
+  CHECK_FALSE(door.enter("c", 16));  // of 32 for three
+  CHECK(door.enter("c", 10));
+  door.leave("a", 16);
+  CHECK(door.num_inside() == 42);
+  door.leave("b", 16);
+  door.leave("c", 10);
+  CHECK(door.enter("a", 16));
+}
+
 TEST_CASE("fair door: in random traffic shares are kept, counts are right and memory is bounded") {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     CAPTURE(seed);
