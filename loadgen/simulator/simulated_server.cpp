@@ -337,7 +337,9 @@ SimulatedServer::Time SimulatedServer::compute_time(const CostProfile& profile, 
   Time time = cost(batch.shape);
   if (!profile.residuals.empty()) {
     const double rank = std::uniform_real_distribution<double>(0, 1)(random_);
-    time = Time(std::llround(static_cast<double>(time.count()) * residual_at(profile.residuals, rank)));
+    constexpr double kLongest = 1e15;  // as profiles'
+    time = Time(std::llround(
+        std::min(kLongest, static_cast<double>(time.count()) * residual_at(profile.residuals, rank))));
   }
   return time + profile.overheads.of_iteration(batch.shape.num_sequences);
 }

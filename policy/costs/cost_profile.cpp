@@ -21,7 +21,7 @@ constexpr double kKeysOfBatch = 64;
 constexpr double kLongestBatch = 1e15;  // nanoseconds; longer times are no measurements
 
 std::chrono::nanoseconds rounded(double nanoseconds) {
-  return std::chrono::nanoseconds(std::llround(nanoseconds));
+  return std::chrono::nanoseconds(std::llround(std::min(nanoseconds, kLongestBatch)));
 }
 
 // The tokens between knot i and the next that num_tokens covers.

@@ -228,6 +228,12 @@ TEST_CASE("cost profile: no samples make no cost") {
   CHECK(assess_fit({}, {}).worst_error == 0);
 }
 
+TEST_CASE("cost profile: no batch takes longer than a profile may say") {
+  const IterationCost cost{.fixed = 1, .per_decode_key = 1e15};
+  const IterationShape shape{.num_tokens = 1, .num_sequences = 1, .decode_keys = 10'000};
+  CHECK(cost(shape) == std::chrono::nanoseconds(1'000'000'000'000'000));
+}
+
 TEST_CASE("cost profile: what cannot be used is named") {
   CHECK(profile_problem(sound_profile()) == "");
   auto profile = sound_profile();
