@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The temporaries of all programs of a CPU device share one arena: its chunks
 // are those of the largest shape, planned once, so the memory plan's figure is
-// an upper bound. Smaller programs are placed in the same chunks, from their beginnings;
+// an upper bound. Smaller programs are placed in the same chunks;
 // what no batch has used for a while, of a chunk or behind its beginning, goes back to the system.
 #pragma once
 
