@@ -72,7 +72,7 @@ TEST_CASE("settings: what is left to the device is auto, and no number that may 
   CHECK(set(settings, "--look-ahead-pages", "auto") == "expected a whole number from 0 to 64, got 'auto'");
 }
 
-TEST_CASE("settings: the share that is to fit follows costs where memory is set aside but for the longest first") {
+TEST_CASE("settings: the share that is to fit follows costs of what is set aside, but for longest_first") {
   ServingSettings settings;
   CHECK(settings.aimed_quantile() == 0.6);
   settings.reservation = ReservationPolicy::kPredicted;
