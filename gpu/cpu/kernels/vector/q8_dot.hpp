@@ -14,6 +14,50 @@ typedef std::int32_t AliasI __attribute__((aligned(1), may_alias));
 // Codes up to which two products have a sum of 16 bits with sign.
 constexpr int kMostNarrowCode = 128;
 
+// Quads whose products, two of each, still have such a sum.
+constexpr int quads_in_16_bits(int most_code) { return 0x7FFF / (2 * 127 * most_code); }
+
+#if defined(__AVX2__) && !defined(__AVX512VNNI__)
+constexpr bool kSumsIn16Bits = true;
+typedef std::int16_t VecS __attribute__((vector_size(kLanes * 4)));
+
+// A lane's first two products and its last two; no code is above kMostNarrowCode.
+[[gnu::always_inline]] inline VecS dot_pairs(VecU codes, VecI a) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<VecS>(
+      _mm512_maddubs_epi16(reinterpret_cast<__m512i>(codes), reinterpret_cast<__m512i>(a)));
+#else
+  return reinterpret_cast<VecS>(
+      _mm256_maddubs_epi16(reinterpret_cast<__m256i>(codes), reinterpret_cast<__m256i>(a)));
+#endif
+}
+
+[[gnu::always_inline]] inline VecI add_pairs(VecI sum, VecS pairs) {
+  const VecU ones = VecU{} + 0x00010001U;
+#if defined(__AVX512F__)
+  return sum + reinterpret_cast<VecI>(
+                   _mm512_madd_epi16(reinterpret_cast<__m512i>(pairs), reinterpret_cast<__m512i>(ones)));
+#else
+  return sum + reinterpret_cast<VecI>(
+                   _mm256_madd_epi16(reinterpret_cast<__m256i>(pairs), reinterpret_cast<__m256i>(ones)));
+#endif
+}
+#else
+constexpr bool kSumsIn16Bits = false;
+#endif
+
+#if defined(__AVX2__) && !defined(__AVX512VNNI__)
+// A sum is added to at once: else the compiler makes the products of a whole block first, in memory.
+template <typename Vector>
+[[gnu::always_inline]] inline void keep_in_register(Vector& value) {
+#if defined(__AVX512F__)
+  asm("" : "+v"(value));
+#else
+  asm("" : "+x"(value));
+#endif
+}
+#endif
+
 // kIsNarrow: no code is above kMostNarrowCode.
 template <bool kIsNarrow>
 [[gnu::always_inline]] inline VecI add_dot(VecI sum, VecU codes, VecI a) {
@@ -23,9 +67,7 @@ template <bool kIsNarrow>
 #elif defined(__AVX512F__)
   const auto bytes = reinterpret_cast<__m512i>(a);
   if constexpr (kIsNarrow) {
-    const __m512i pairs = _mm512_maddubs_epi16(reinterpret_cast<__m512i>(codes), bytes);
-    const VecU ones = VecU{} + 0x00010001U;
-    return sum + reinterpret_cast<VecI>(_mm512_madd_epi16(pairs, reinterpret_cast<__m512i>(ones)));
+    return add_pairs(sum, dot_pairs(codes, a));
   } else {
     const __m512i even = _mm512_madd_epi16(reinterpret_cast<__m512i>(codes & 0x00FF00FFU),
                                            _mm512_srai_epi16(_mm512_slli_epi16(bytes, 8), 8));
@@ -36,9 +78,7 @@ template <bool kIsNarrow>
 #elif defined(__AVX2__)
   const auto bytes = reinterpret_cast<__m256i>(a);
   if constexpr (kIsNarrow) {
-    const __m256i pairs = _mm256_maddubs_epi16(reinterpret_cast<__m256i>(codes), bytes);
-    const VecU ones = VecU{} + 0x00010001U;
-    return sum + reinterpret_cast<VecI>(_mm256_madd_epi16(pairs, reinterpret_cast<__m256i>(ones)));
+    return add_pairs(sum, dot_pairs(codes, a));
   } else {
     const __m256i even = _mm256_madd_epi16(reinterpret_cast<__m256i>(codes & 0x00FF00FFU),
                                            _mm256_srai_epi16(_mm256_slli_epi16(bytes, 8), 8));
@@ -53,6 +93,39 @@ template <bool kIsNarrow>
   return sum;
 #endif
 }
+
+// A sum over kQuads quads in turn, of codes up to kMostCode. Without VNNI a quad is added in 16 bits for as
+// long as they suffice, in two operations, where add_dot takes three or more.
+template <int kMostCode, int kQuads>
+class QuadSum {
+ public:
+  [[gnu::always_inline]] void begin(VecI sum) { sum_ = sum; }
+
+  [[gnu::always_inline]] void add([[maybe_unused]] int quad, VecU codes, VecI a) {
+#if defined(__AVX2__) && !defined(__AVX512VNNI__)
+    constexpr int kAtOnce = quads_in_16_bits(kMostCode);
+    if constexpr (kAtOnce > 1) {
+      const VecS pairs = dot_pairs(codes, a);
+      pairs_ = quad % kAtOnce == 0 ? pairs : pairs_ + pairs;
+      keep_in_register(pairs_);
+      if (quad % kAtOnce == kAtOnce - 1 || quad == kQuads - 1) sum_ = add_pairs(sum_, pairs_);
+      return;
+    }
+#endif
+    sum_ = add_dot<kMostCode <= kMostNarrowCode>(sum_, codes, a);
+#if defined(__AVX2__) && !defined(__AVX512VNNI__)
+    keep_in_register(sum_);
+#endif
+  }
+
+  [[gnu::always_inline]] VecI value() const { return sum_; }
+
+ private:
+  VecI sum_;
+#if defined(__AVX2__) && !defined(__AVX512VNNI__)
+  VecS pairs_;
+#endif
+};
 
 // table: of 16 bytes. codes: from 0 to 15 in each byte.
 inline VecU look_up_bytes(const std::uint8_t* table, VecU codes) {

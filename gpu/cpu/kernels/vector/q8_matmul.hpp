@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cuts a block of a product of rows in 8 bits (matmul/q8_rows.hpp) into register tiles. Weights of 4
 // bits are opened in registers for any number of rows, other formats for a few; for more, the blocks of a
-// super-block are opened once into a buffer that stays in the cache. Both give the same bits, and a row
-// has the same bits in every batch.
+// super-block are opened once into a buffer that stays in the cache. Codes in that buffer have 8 bits, so where
+// sums of 16 bits are quicker than those of 32, weights of 5 and 6 bits stay in registers, too. All give the same
+// bits, and a row has the same bits in every batch.
 #pragma once
 
 #include "gpu/cpu/kernels/kernel_table.hpp"
@@ -15,7 +16,8 @@ namespace {
 // Up to so many rows a format is opened in registers. Each tile is code to compile, so there are more for
 // Q4_K_M files.
 constexpr std::size_t rows_in_registers(BlockFormat format) {
-  if (panel_blocks(format).bits == 4) return SIZE_MAX;
+  const std::size_t bits = panel_blocks(format).bits;
+  if (bits == 4 || (kSumsIn16Bits && bits < 8)) return SIZE_MAX;
   return format == BlockFormat::kQ6_K ? 4 * kMaxQ8Rows : 2;
 }
 

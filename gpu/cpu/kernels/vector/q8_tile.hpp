@@ -54,16 +54,19 @@ template <typename Weights, int kPart>
   }
 }
 
-// The sums of a block, or of its half kPart.
+// The sums of a block, or of one of the parts of its weights that have scales of their own.
+template <typename Weights>
+using PartSum = QuadSum<Weights::kMostCode, kBlockQuads / Weights::kScales>;
+
 template <typename Weights, int kPart, int kRows>
 [[gnu::always_inline]] inline void sum_q8_part(const Q8Place& at, int first_vector,
-                                               VecI (&sums)[kRows][kQ8Vectors]) {
+                                               PartSum<Weights> (&sums)[kRows][kQ8Vectors]) {
   constexpr int kQuads = kBlockQuads / Weights::kScales;
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
     const VecI begin = without_offset<Weights, kPart>(at.facts[r]);
 #pragma GCC unroll 16
-    for (int v = 0; v < kQ8Vectors; ++v) sums[r][v] = begin;
+    for (int v = 0; v < kQ8Vectors; ++v) sums[r][v].begin(begin);
   }
 #pragma GCC unroll 8
   for (int i = 0; i < kQuads; ++i) {
@@ -76,7 +79,7 @@ template <typename Weights, int kPart, int kRows>
       const std::int8_t* numbers = at.numbers + r * static_cast<int>(kBlockInputs) + 4 * quad;
       const VecI a = VecI{} + *reinterpret_cast<const AliasI*>(numbers);
 #pragma GCC unroll 16
-      for (int v = 0; v < kQ8Vectors; ++v) sums[r][v] = add_dot<Weights::kIsNarrow>(sums[r][v], codes[v], a);
+      for (int v = 0; v < kQ8Vectors; ++v) sums[r][v].add(i, codes[v], a);
     }
   }
 }
@@ -85,7 +88,7 @@ template <typename Weights, int kPart, int kRows>
 template <typename Weights, int kPart, int kRows>
 [[gnu::always_inline]] inline void add_q8_part(const Q8Place& at, int first_vector,
                                                VecF (&totals)[kRows][kQ8Vectors]) {
-  VecI sums[kRows][kQ8Vectors];
+  PartSum<Weights> sums[kRows][kQ8Vectors];
   sum_q8_part<Weights, kPart>(at, first_vector, sums);
   VecF scales[kQ8Vectors];
 #pragma GCC unroll 16
@@ -95,7 +98,8 @@ template <typename Weights, int kPart, int kRows>
     const VecF scale_of_a = broadcast(at.facts[r].scale);
 #pragma GCC unroll 16
     for (int v = 0; v < kQ8Vectors; ++v)
-      totals[r][v] = fma(__builtin_convertvector(sums[r][v], VecF), scales[v] * scale_of_a, totals[r][v]);
+      totals[r][v] =
+          fma(__builtin_convertvector(sums[r][v].value(), VecF), scales[v] * scale_of_a, totals[r][v]);
   }
 }
 

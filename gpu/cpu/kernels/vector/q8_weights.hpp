@@ -38,6 +38,15 @@ struct ByteTable {
 template <BlockFormat kFormat>
 inline constexpr ByteTable<kFormat> kByteTable = {};
 
+// No code of a format is above it.
+template <BlockFormat kFormat>
+constexpr int most_code() {
+  if (!has_table(kFormat)) return (1 << panel_blocks(kFormat).bits) - 1;
+  int most = 0;
+  for (const int code : kByteTable<kFormat>.codes) most = code > most ? code : most;
+  return most;
+}
+
 // The quads of rows k, k + 4, k + 1 and k + 5 of a block in 8 bits, `first` being row k's bytes.
 [[gnu::always_inline]] inline VecU quad_of_rows(const std::byte* first, int v) {
   constexpr std::size_t kRow = kBlockOutputs;
@@ -79,7 +88,7 @@ template <BlockFormat kFormat>
 struct PackedCodes : BlockWeights<kFormat> {
   using Weights = BlockWeights<kFormat>;
   static constexpr std::uint8_t kOffset = offset_of_codes(kFormat);
-  static constexpr bool kIsNarrow = kOffset < 64;
+  static constexpr int kMostCode = most_code<kFormat>();
   static constexpr std::size_t kBytesAhead = kWeightsAhead;
 
   [[gnu::always_inline]] static VecU quad(const std::byte* block, int quad, int v) {
@@ -121,7 +130,7 @@ template <int kNumScales>
 struct OpenedCodes {
   static constexpr int kScales = kNumScales;
   static constexpr std::uint8_t kOffset = 128;
-  static constexpr bool kIsNarrow = false;
+  static constexpr int kMostCode = 255;
   static constexpr std::size_t kHeadBytes = 0;
   static constexpr std::size_t kBlockBytes = (kBlockQuads + kNumScales + 1) * kUnitBytes;
   static constexpr std::size_t kBytesAhead = 0;

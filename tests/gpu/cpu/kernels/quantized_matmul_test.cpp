@@ -306,6 +306,35 @@ TEST_CASE("quantized matmul: a row has the same bits alone, among 31 others, in 
   }
 }
 
+TEST_CASE("quantized matmul: the largest numbers of rows and weights overflow nothing, with either sign") {
+  for (const BlockFormat format : kAll) {
+    const PanelBlocks layout = panel_blocks(format);
+    const int codes = 1 << layout.bits, least = layout.is_signed ? -codes / 2 : 0;
+    for (const bool are_large : {false, true}) {
+      auto blocks = random_blocks(40, 256, format);
+      for (QuantizedBlock& block : blocks)
+        std::fill(std::begin(block.numbers), std::end(block.numbers),
+                  static_cast<std::int8_t>(are_large ? least + codes - 1 : least));
+      for (const float sign : {1.0F, -1.0F}) {
+        for (const std::size_t rows : {1, 2, 4, 9}) {
+          const Product p{rows, 40, 256, format, Rows::kQ8};
+          Inputs in(p);
+          in.weight = packed(blocks, p.outputs, p.inputs, format);
+          std::fill(in.a.begin(), in.a.end(), 3.0F * sign);
+          in.a_bf16 = to_bf16(in.a);
+          for (const Isa isa : supported_isas()) {
+            CAPTURE(name_of(isa));
+            CAPTURE(static_cast<int>(format));
+            CAPTURE(are_large);
+            CAPTURE(rows);
+            CHECK(largest_error(p, in, run(p, in, isa, 0, rows)) < 2e-6);
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("quantized weights: blocks of a file lie in a panel as they are, in at most 1/8 bit more") {
   const std::size_t outputs = 70, inputs = 512;
   const std::pair<BlockFormat, double> bits_of_files[] = {
