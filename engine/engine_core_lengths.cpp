@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/engine_core.hpp"
+#include "policy/costs/rounded_time.hpp"
 
 namespace troupe {
 namespace {
@@ -327,7 +328,7 @@ std::chrono::nanoseconds EngineCore::time_to_bring_back(const KvSources& sources
   const auto found = sources.device + sources.host + sources.disk;
   const double loads =
       load(options_.pages.load_from_host, sources.host) + load(options_.pages.load_from_disk, sources.disk);
-  return std::chrono::nanoseconds(std::llround(loads)) + worker.pace.prompt_time(sources.recomputed, found);
+  return rounded_time(loads) + worker.pace.prompt_time(sources.recomputed, found);
 }
 
 std::vector<LearnLength::Running> EngineCore::running_but(SequenceId ended) const {

@@ -9,6 +9,7 @@
 
 #include "engine/length_answers.hpp"
 #include "policy/costs/residuals.hpp"
+#include "policy/costs/rounded_time.hpp"
 
 namespace troupe::loadgen {
 namespace {
@@ -87,7 +88,7 @@ SimulatedServer::Time copy_time(const LoadCost& link, std::span<const PageCopy> 
     time += copy.is_within() ? 0 : link.per_page;
     has_loads = has_loads || copy.is_load();
   }
-  return SimulatedServer::Time(std::llround(time + (has_loads ? link.fixed : 0)));
+  return rounded_time(time + (has_loads ? link.fixed : 0));
 }
 
 ServerEvent::Kind end_of(SequenceFailure failure) {
@@ -337,9 +338,7 @@ SimulatedServer::Time SimulatedServer::compute_time(const CostProfile& profile, 
   Time time = cost(batch.shape);
   if (!profile.residuals.empty()) {
     const double rank = std::uniform_real_distribution<double>(0, 1)(random_);
-    constexpr double kLongest = 1e15;  // as profiles'
-    time = Time(std::llround(
-        std::min(kLongest, static_cast<double>(time.count()) * residual_at(profile.residuals, rank))));
+    time = rounded_time(static_cast<double>(time.count()) * residual_at(profile.residuals, rank));
   }
   return time + profile.overheads.of_iteration(batch.shape.num_sequences);
 }

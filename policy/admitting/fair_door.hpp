@@ -2,9 +2,9 @@
 // Requests that have come in and are not in the queue yet (their prompts are being
 // encoded, their conversations read): how many there may be, of all flows and of
 // each. Up to `limit` any flow may have; beyond it each may have limit / flows that
-// are there, so a flow that fills the door keeps no other one out. There are never
+// are there, so a flow that fills the door keeps no other one out of its share. There are never
 // more than limit x (1 + ln flows). A request may count as several: those that wait by
-// one each, searches by their beams.
+// one each, searches by their beams. One that counts for more than a share is refused while the door is full.
 #pragma once
 
 #include <cstdint>

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "policy/costs/nonnegative_fit.hpp"
+#include "policy/costs/rounded_time.hpp"
 
 namespace troupe {
 namespace {
@@ -17,12 +18,6 @@ constexpr double kLeastError = 0.005;  // no sample with less stands out
 // A batch of one token reads all weights, a key that it attends to is one row: the batch takes at least as
 // long as this many keys. Without the bound, one stall in a batch with many keys makes keys pay for all.
 constexpr double kKeysOfBatch = 64;
-
-constexpr double kLongestBatch = 1e15;  // nanoseconds; longer times are no measurements
-
-std::chrono::nanoseconds rounded(double nanoseconds) {
-  return std::chrono::nanoseconds(std::llround(std::min(nanoseconds, kLongestBatch)));
-}
 
 // The tokens between knot i and the next that num_tokens covers.
 double covered(const std::vector<std::uint32_t>& knots, std::size_t i, std::uint32_t num_tokens) {
@@ -138,7 +133,7 @@ struct NamedNumber {
 
 std::string number_problem(std::initializer_list<NamedNumber> numbers) {
   for (const auto& [name, value] : numbers)
-    if (!(value >= 0 && value <= kLongestBatch))
+    if (!(value >= 0 && value <= kLongestTime))
       return std::string(name) + ": expected a number of nanoseconds from 0 to 1e15, got " +
              std::to_string(value);
   return {};
@@ -186,13 +181,13 @@ std::chrono::nanoseconds IterationCost::operator()(const IterationShape& shape) 
                per_prefill_pair * static_cast<double>(shape.prefill_pairs);
   for (std::size_t i = 0; i < knots.size() && knots[i] < shape.num_tokens; ++i)
     sum += slopes[i] * covered(knots, i, shape.num_tokens);
-  return rounded(sum);
+  return rounded_time(sum);
 }
 
 std::string samples_problem(std::span<const CostSample> samples) {
   if (samples.empty()) return "expected batches that were measured, got none";
   for (const CostSample& sample : samples)
-    if (!(sample.nanoseconds >= 1 && sample.nanoseconds <= kLongestBatch))
+    if (!(sample.nanoseconds >= 1 && sample.nanoseconds <= kLongestTime))
       return "expected a batch of " + std::to_string(sample.shape.num_tokens) +
              " tokens to take from 1 to 1e15 nanoseconds, got " + std::to_string(sample.nanoseconds);
   return {};
@@ -233,11 +228,11 @@ std::uint32_t knee_of(std::span<const CostSample> samples) {
 }
 
 std::chrono::nanoseconds ServingOverheads::before_queue(std::uint32_t prompt_tokens) const {
-  return rounded(request + per_prompt_token * prompt_tokens);
+  return rounded_time(request + per_prompt_token * prompt_tokens);
 }
 
 std::chrono::nanoseconds ServingOverheads::of_iteration(std::uint32_t num_sequences) const {
-  return rounded(iteration + iteration_per_sequence * num_sequences);
+  return rounded_time(iteration + iteration_per_sequence * num_sequences);
 }
 
 std::string profile_problem(const CostProfile& profile) {

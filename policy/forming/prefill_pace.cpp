@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "policy/costs/rounded_time.hpp"
+
 namespace troupe {
 namespace {
 
@@ -61,8 +63,7 @@ std::chrono::nanoseconds PrefillPace::prompt_time(std::uint32_t num_tokens, std:
   if (tokens_tokens_ == 0) return {};
   const Costs cost = costs();
   const double tokens = num_tokens;
-  return std::chrono::nanoseconds(
-      std::llround(tokens * (cost.per_token + cost.per_pair * (context + tokens / 2))));
+  return rounded_time(tokens * (cost.per_token + cost.per_pair * (context + tokens / 2)));
 }
 
 std::uint32_t PrefillPace::tokens_within(double spare, std::uint32_t context) const {

@@ -8,10 +8,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
+#include "policy/costs/rounded_time.hpp"
 #include "policy/pages/restore_choice.hpp"
 
 namespace troupe {
@@ -31,7 +31,7 @@ inline std::chrono::nanoseconds program_time(std::chrono::nanoseconds iteration,
   constexpr double kHidden = 0.8;
   const double copies = static_cast<double>(num_copies) * link.per_page;
   if (copies <= kHidden * static_cast<double>(iteration.count())) return iteration;
-  return std::max(std::chrono::nanoseconds(0), iteration - std::chrono::nanoseconds(std::llround(copies)));
+  return std::max(std::chrono::nanoseconds(0), iteration - rounded_time(copies));
 }
 
 // iteration: the next one's program_time(), as predicted. link: of loads; a store takes

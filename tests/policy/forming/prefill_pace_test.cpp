@@ -85,6 +85,15 @@ TEST_CASE("prefill pace: an iteration with so many tokens takes the factor") {
   }
 }
 
+TEST_CASE("prefill pace: a prompt's time is one that a clock counts, however slow batches were") {
+  PrefillPace pace;
+  pace.observe({.num_tokens = 4, .num_sequences = 4}, 4, std::chrono::milliseconds(1));
+  for (const std::uint32_t tokens : {64U, 128U})
+    pace.observe({.num_tokens = tokens + 4, .num_sequences = 5, .prefill_pairs = 64}, 4,
+                 std::chrono::hours(24 * 10 * tokens / 64));
+  CHECK(pace.prompt_time(1'000'000, 0) == std::chrono::nanoseconds(1'000'000'000'000'000));
+}
+
 TEST_CASE("prefill pace: a longer context makes chunks smaller, never below the fewest tokens") {
   Device device;
   PrefillPace pace;
