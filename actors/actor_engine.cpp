@@ -56,15 +56,17 @@ ApiError no_form_place() {
               "try again when one of them has ended."};
 }
 
-// Beams of all open searches, as each is a sequence: what one request may ask for has room in any case.
+// Beams of all open searches, as each is a sequence. Where no other is open, there is room for what one
+// request may ask for.
 std::uint32_t max_beams(const ServingSettings& serving) {
   return std::max(8 * kMostBeams, serving.max_waiting);
 }
 
-ApiError too_many_searches(const ServingSettings& serving) {
+ApiError too_many_searches(const ServingSettings& serving, std::uint32_t width) {
   return {.kind = ApiErrorKind::kOverloaded,
-          .message = "The searches that are open have " + std::to_string(max_beams(serving)) +
-                     " beams, which is the limit; try again when one of them has ended."};
+          .message = "Searches that are open may have " + std::to_string(max_beams(serving)) +
+                     " beams, of which each client has its share; with the " + std::to_string(width) +
+                     " of this one there would be more. Try again when one of them has ended."};
 }
 
 std::shared_ptr<SharedVectors> make_vectors(const ServingSettings& serving, const Metrics& metrics) {
@@ -153,12 +155,13 @@ RequestId ActorEngine::submit(GenerationRequest request, std::shared_ptr<Respons
 RequestId ActorEngine::search(GenerationRequest request, std::shared_ptr<ResponseSink> sink) {
   const SpawnGuard guard;
   BeamStart start;
-  start.first_id = last_request_.fetch_add(std::max<RequestId>(request.beams->width, 1)) + 1;
+  const std::uint32_t width = std::max(request.beams->width, std::uint32_t{1});
+  start.first_id = last_request_.fetch_add(width) + 1;
   start.arrived = system_.clock().now();
   start.refusal = find_refusal(request.model, ModelKind::kGenerative);
   if (!start.refusal) {
-    start.place = environment_->searches->enter(request.flow, request.beams->width);
-    if (!start.place) start.refusal = too_many_searches(environment_->options.serving);
+    start.place = environment_->searches->enter(request.flow, width);
+    if (!start.place) start.refusal = too_many_searches(environment_->options.serving, width);
   }
   DoorPass pass = enter(request.flow, start.refusal);
   if (start.refusal) start.place.reset();

@@ -147,9 +147,12 @@ TEST_CASE("beams: open searches are bounded by flow, and their steps keep no cha
   std::vector<std::shared_ptr<RecordingSink>> sinks;
   for (int i = 0; i < 8; ++i) sinks.push_back(search("a"));
   CHECK(searches.num_inside() == 128);
+  const auto num_at_door = world.engine().environment().door->num_inside();
   const auto refused = search("a");
   REQUIRE(refused->error());
   CHECK(refused->error()->kind == ApiErrorKind::kOverloaded);
+  CHECK(refused->error()->message.find("may have 128 beams") != std::string::npos);
+  CHECK(world.engine().environment().door->num_inside() == num_at_door);
   sinks.push_back(search("b"));
   std::vector<std::shared_ptr<RecordingSink>> chats;
   for (int i = 0; i < 4; ++i) {

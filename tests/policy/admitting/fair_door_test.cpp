@@ -5,8 +5,10 @@
 
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <random>
 #include <string>
+#include <vector>
 
 namespace troupe {
 namespace {
@@ -53,23 +55,29 @@ TEST_CASE("fair door: in random traffic shares are kept, counts are right and me
     const std::uint32_t limit = 1 + random() % 30;
     const std::uint64_t num_names = 1 + random() % 12;
     FairDoor door(limit);
-    std::map<std::string, std::uint32_t> inside;
+    std::map<std::string, std::vector<std::uint32_t>> inside;  // weights
     std::uint64_t total = 0;
     for (int i = 0; i < 500; ++i) {
       const std::string name(1, static_cast<char>('a' + random() % num_names));
-      const std::uint32_t own = inside.contains(name) ? inside[name] : 0;
+      const auto found = inside.find(name);
+      const bool is_there = found != inside.end();
       if (random() % 4 == 0) {
-        if (own == 0) continue;
-        door.leave(name);
-        if (--inside[name] == 0) inside.erase(name);
-        total -= 1;
+        if (!is_there) continue;
+        const std::uint32_t weight = found->second.back();
+        door.leave(name, weight);
+        found->second.pop_back();
+        if (found->second.empty()) inside.erase(found);
+        total -= weight;
       } else {
-        const std::size_t num_flows = inside.size() + (own == 0 ? 1 : 0);
-        const bool is_let_in = door.enter(name);
-        if (total < limit || (own + 1) * num_flows <= limit) REQUIRE(is_let_in);
-        if (is_let_in) {
-          inside[name] += 1;
-          total += 1;
+        const std::uint32_t weight = seed % 2 == 0 ? 1 : 1 + random() % 16;
+        const std::uint32_t own =
+            is_there ? std::accumulate(found->second.begin(), found->second.end(), std::uint32_t{0}) : 0;
+        const std::size_t num_flows = inside.size() + (is_there ? 0 : 1);
+        const bool has_room = total + weight <= limit || (own + weight) * num_flows <= limit;
+        REQUIRE(door.enter(name, weight) == has_room);
+        if (has_room) {
+          inside[name].push_back(weight);
+          total += weight;
         }
       }
       REQUIRE(door.num_inside() == total);
