@@ -107,7 +107,7 @@ class QuadSum {
     if constexpr (kAtOnce > 1) {
       const VecS pairs = dot_pairs(codes, a);
       pairs_ = quad % kAtOnce == 0 ? pairs : pairs_ + pairs;
-      keep_in_register(pairs_);
+      if constexpr (kAtOnce > 2) keep_in_register(pairs_);  // else too few to fill memory
       if (quad % kAtOnce == kAtOnce - 1 || quad == kQuads - 1) sum_ = add_pairs(sum_, pairs_);
       return;
     }
