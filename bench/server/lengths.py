@@ -30,7 +30,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from live_server import ROOT, Server  # noqa: E402
 
 JUDGED = 500  # answers that the server's figures are of
-STAGES = ("everyone", "tenant", "beginning", "state")
+STAGES = ("everyone", "tenant", "beginning", "encoder", "state")
 AT_ONCE = 8  # conversations
 
 

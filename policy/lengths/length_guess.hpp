@@ -13,11 +13,11 @@
 namespace troupe {
 
 // Where a guess comes from (policy/lengths/length_predictor.hpp).
-enum class LengthStage : std::uint8_t { kEveryone, kTenant, kBeginning, kState };
-inline constexpr std::size_t kNumLengthStages = 4;
+enum class LengthStage : std::uint8_t { kEveryone, kTenant, kBeginning, kEncoder, kState };
+inline constexpr std::size_t kNumLengthStages = 5;
 // As metrics and reports have them, in the stages' order.
-inline constexpr std::array<std::string_view, kNumLengthStages> kLengthStageNames{"everyone", "tenant",
-                                                                                  "beginning", "state"};
+inline constexpr std::array<std::string_view, kNumLengthStages> kLengthStageNames{
+    "everyone", "tenant", "beginning", "encoder", "state"};
 
 // Tokens of an answer, from 1 to its max_tokens.
 struct LengthGuess {

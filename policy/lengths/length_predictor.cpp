@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "policy/lengths/reservation.hpp"
 
@@ -29,11 +30,14 @@ std::array<std::uint64_t, LengthPredictor::kNumKeys> keys_of(const LengthQuestio
   return {0, tenant, beginning};
 }
 
+constexpr std::size_t place_of(Stage stage) { return static_cast<std::size_t>(stage); }
+
 }  // namespace
 
 LengthPredictor::LengthPredictor(double quantile)
     : quantile_(quantile),
       calibration_(quantile_.value()),
+      reading_(quantile_.value()),
       at_prefill_(quantile_.value()),
       running_(quantile_.value()),
       accuracy_(quantile_.value()) {}
@@ -53,15 +57,50 @@ LengthGuess LengthPredictor::foresee(std::uint64_t answer, const LengthQuestion&
                .likely = std::clamp(found->second.lengths.quantile(kLikely), 1U, most)};
     awaited.guesses[i] = guess;
   }
-  awaited.guesses[static_cast<std::size_t>(Stage::kState)] = guess;
-  const LengthGuess& used = awaited.guesses[static_cast<std::size_t>(best_of(kNumKeys))];
+  const LengthGuess& used = awaited.guesses[place_of(best_of(kNumKeys))];
   awaited.at_arrival = calibration_.apply(used.reserved, most);
   awaited.likely = used.likely;
-  const LengthGuess result{.reserved = awaited.at_arrival.reserved, .likely = awaited.likely};
   const auto before = awaited_.find(answer);
-  if (before != awaited_.end()) run_on(answer, before->second, 0);
+  if (before != awaited_.end()) {
+    run_on(answer, before->second, 0);
+    awaited.vector = std::move(before->second.vector);
+  }
+  guess_by_vector(awaited);
+  const LengthGuess result{.reserved = awaited.reserved_waiting(), .likely = awaited.likely};
   if (awaited_.size() < kMostAwaited) awaited_.insert_or_assign(answer, std::move(awaited));
   return result;
+}
+
+// As the stage before, where there is no vector or the head knows too little.
+void LengthPredictor::guess_by_vector(Awaited& awaited) const {
+  LengthGuess& guess = awaited.guesses[place_of(Stage::kEncoder)];
+  guess = awaited.guesses[place_of(Stage::kBeginning)];
+  if (!awaited.vector.empty() && reading_.hazards.num_learnt() >= kFewStates) {
+    const LengthBelief belief = reading_.hazards.belief(awaited.vector);
+    guess = {.reserved = std::clamp(belief.quantile(quantile()), 1U, awaited.max_tokens),
+             .likely = std::clamp(belief.quantile(kLikely), 1U, awaited.max_tokens)};
+    awaited.by_vector = reading_.calibration.apply(guess.reserved, awaited.max_tokens);
+    awaited.is_read = !awaited.runs() && best_of(kNumKeys + 1) == Stage::kEncoder;
+    if (awaited.is_read) awaited.likely = guess.likely;
+  }
+  if (awaited.at_prefill.reserved == 0) awaited.guesses[place_of(Stage::kState)] = guess;
+}
+
+std::optional<LengthGuess> LengthPredictor::read(std::uint64_t answer, std::span<const float> vector) {
+  if (!lacks_vector(answer)) return std::nullopt;
+  Awaited& awaited = awaited_.find(answer)->second;
+  auto features =
+      reading_.features.take(vector, {.prompt = awaited.prompt_tokens, .most = awaited.max_tokens});
+  if (!features) return std::nullopt;
+  awaited.vector = *std::move(features);
+  guess_by_vector(awaited);
+  if (!awaited.is_read) return std::nullopt;
+  return LengthGuess{.reserved = awaited.by_vector.reserved, .likely = awaited.likely};
+}
+
+bool LengthPredictor::lacks_vector(std::uint64_t answer) const {
+  const auto found = awaited_.find(answer);
+  return found != awaited_.end() && found->second.vector.empty();
 }
 
 // The head learns of every state, and is asked from the first ones on: so is it judged.
@@ -77,12 +116,12 @@ std::optional<LengthGuess> LengthPredictor::refine(std::uint64_t answer, std::sp
   awaited.belief = at_prefill_.hazards.belief(awaited.features);
   const LengthGuess guess{.reserved = std::clamp(awaited.belief->quantile(quantile()), 1U, most),
                           .likely = std::clamp(awaited.belief->quantile(kLikely), 1U, most)};
-  awaited.guesses[static_cast<std::size_t>(Stage::kState)] = guess;
+  awaited.guesses[place_of(Stage::kState)] = guess;
   awaited.at_prefill = at_prefill_.calibration.apply(guess.reserved, most);
   awaited.is_refined = stage() == Stage::kState;
   if (!awaited.is_refined) return std::nullopt;
   awaited.likely = guess.likely;
-  return LengthGuess{.reserved = std::max(awaited.at_arrival.reserved, awaited.at_prefill.reserved),
+  return LengthGuess{.reserved = std::max(awaited.reserved_waiting(), awaited.at_prefill.reserved),
                      .likely = guess.likely};
 }
 
@@ -106,7 +145,7 @@ std::optional<LengthGuess> LengthPredictor::look(std::uint64_t answer, std::span
 // As the supervisor of reservations doubles it, a page ahead of its end.
 std::uint32_t LengthPredictor::Awaited::standing(const LookPlace& place) const {
   ForeseenLength length{.max_tokens = max_tokens};
-  length.reserve(std::max(at_arrival.reserved, reserved()), place.page_size);
+  length.reserve(std::max(reserved_waiting(), reserved()), place.page_size);
   while (place.num_generated >= length.report_at)
     length.reserve(doubled_reservation({.reserved = length.reserved, .max_tokens = max_tokens}),
                    place.page_size);
@@ -117,13 +156,18 @@ void LengthPredictor::note_running(std::uint64_t answer, std::uint32_t num_gener
   const auto found = awaited_.find(answer);
   if (found == awaited_.end() || num_generated <= found->second.num_running) return;
   Awaited& awaited = found->second;
-  if (!awaited.features.empty())
-    at_prefill_.hazards.learn(awaited.features, {.id = answer,
-                                                 .length = {.num_tokens = num_generated, .is_whole = false},
-                                                 .told = awaited.num_running,
-                                                 .runs = true});
+  teach(awaited, {.id = answer,
+                  .length = {.num_tokens = num_generated, .is_whole = false},
+                  .told = awaited.num_running,
+                  .runs = true});
   running_.learn_running(answer, awaited.looks, num_generated);
   run_on(answer, awaited, num_generated);
+}
+
+// The heads that have seen something of it.
+void LengthPredictor::teach(const Awaited& awaited, const HazardHead::Answer& seen) {
+  if (!awaited.vector.empty()) reading_.hazards.learn(awaited.vector, seen);
+  if (!awaited.features.empty()) at_prefill_.hazards.learn(awaited.features, seen);
 }
 
 // 0: no longer.
@@ -150,8 +194,7 @@ void LengthPredictor::learn(std::uint64_t answer, SeenLength length, const Reser
   aim(awaited, length, costs);
   judge(answer, awaited, length);
   for (const std::uint64_t key : awaited.keys) known_of(key).lengths.add(length);
-  if (!awaited.features.empty())
-    at_prefill_.hazards.learn(awaited.features, {.id = answer, .length = length, .told = told});
+  teach(awaited, {.id = answer, .length = length, .told = told});
 }
 
 // The quantile learns from the last reservation before the answer ran: what looks have changed since is
@@ -160,6 +203,7 @@ void LengthPredictor::aim(const Awaited& awaited, SeenLength length, const Reser
   const std::uint32_t reserved = awaited.reserved();
   quantile_.observe(costs, length.num_tokens > reserved ? length.num_tokens - reserved : 0);
   calibration_.aim_at(quantile());
+  reading_.calibration.aim_at(quantile());
   at_prefill_.calibration.aim_at(quantile());
   running_.aim_at(quantile());
   accuracy_.aim_at(quantile());
@@ -172,6 +216,9 @@ void LengthPredictor::judge(std::uint64_t answer, const Awaited& awaited, SeenLe
   const JudgedLooks looks = running_.learn(answer, awaited.looks, known, length);
   if (const auto has_fitted = fits(awaited.at_arrival.reserved, known))
     calibration_.learn(awaited.at_arrival, *has_fitted);
+  if (awaited.by_vector.reserved > 0)
+    if (const auto has_fitted = fits(awaited.by_vector.reserved, known))
+      reading_.calibration.learn(awaited.by_vector, *has_fitted);
   if (awaited.at_prefill.reserved > 0)
     if (const auto has_fitted = fits(awaited.at_prefill.reserved, known))
       at_prefill_.calibration.learn(awaited.at_prefill, *has_fitted);
@@ -194,6 +241,17 @@ LengthPredictor::Known& LengthPredictor::known_of(std::uint64_t key) {
   Known& known = known_[key];
   known.last_used = std::max(known.last_used, num_questions_);
   return known;
+}
+
+// The vectors of another encoder stand for other lengths.
+void LengthPredictor::forget_encoder() {
+  reading_ = StateHead(quantile());
+  ForecastAccuracy accuracy(accuracy_.quantile());
+  for (JudgedAnswer judged : accuracy_.answers()) {
+    judged.guesses[place_of(Stage::kEncoder)] = judged.guesses[place_of(Stage::kBeginning)];
+    accuracy.add(judged);
+  }
+  accuracy_ = std::move(accuracy);
 }
 
 Stage LengthPredictor::stage() const { return best_of(kNumStages); }

@@ -6,10 +6,12 @@
 //   kTenant     of the same tenant
 //   kBeginning  of the same tenant's prompts with the same beginning, which is an
 //               application's system prompt
-//   kState      what the served model's own state says at the end of the prefill
-//               (policy/lengths/hazard_head.hpp), if its device hands it out
+//   kEncoder    what an encoder's vector of the prompt's end says (policy/lengths/hazard_head.hpp), if
+//               one is asked and its vector comes while the request waits
+//   kState      so, too, the served model's own state at the end of the prefill, if its device hands
+//               it out
 //
-// Each stage guesses for every request; where it has too few answers, or no state has come,
+// Each stage guesses for every request; where it has too few answers, or no vector or state has come,
 // as the stage before.
 // A stage's guesses are used while their pinball loss over the last answers is less than
 // that of all before it, so one that misleads is switched off by what it cost. So is the look at an
@@ -18,9 +20,9 @@
 //
 // The quantile that is reserved is calibrated (policy/lengths/calibration.hpp): whatever the stages do, in
 // the long run a share `quantile` of answers fits its reservation, of the short guesses as of the
-// long ones. Guesses at arrival, at the end of the prefill and of answers that run have a calibration
-// each. An answer that was cut off says nothing where it was shorter than its guess, and that it would have
-// been longer where it was not. One that runs is learnt of as one that was cut off where it is.
+// long ones. Guesses at arrival, by a vector, at the end of the prefill and of answers that run have a
+// calibration each. An answer that was cut off says nothing where it was shorter than its guess, and that it
+// would have been longer where it was not. One that runs is learnt of as one that was cut off where it is.
 //
 // A value; one caller at a time.
 #pragma once
@@ -64,7 +66,7 @@ class LengthPredictor {
   static constexpr std::size_t kNumStages = kNumLengthStages;
   static constexpr std::size_t kNumKeys = 3;           // of the stages that know a request at its arrival
   static constexpr std::size_t kFewLengths = 8;        // of a key; with fewer it has no guess
-  static constexpr std::size_t kFewStates = 32;        // so, too, for kState
+  static constexpr std::size_t kFewStates = 32;        // so, too, for kEncoder and kState
   static constexpr std::size_t kBeginningTokens = 32;  // of a prompt
   static constexpr std::size_t kJudgedAnswers = ForecastAccuracy::kMostAnswers;  // by which stages are judged
   static constexpr std::size_t kMostKeys = 1024;      // the one unused for longest goes
@@ -79,6 +81,10 @@ class LengthPredictor {
 
   // `answer` names it until learn() or forget().
   LengthGuess foresee(std::uint64_t answer, const LengthQuestion& question);
+  // While it waits, once: an encoder's vector of its prompt, by which foresee() guesses from then on, too.
+  // Nothing: the guess stays, or it runs already, and the vector is only learnt from.
+  std::optional<LengthGuess> read(std::uint64_t answer, std::span<const float> vector);
+  bool lacks_vector(std::uint64_t answer) const;  // it is awaited, and none has come
   // At the end of its prefill: the served model's state at the prompt's last token. Nothing: the
   // guess stays. A reservation only grows, so more of them fit than is asked for.
   std::optional<LengthGuess> refine(std::uint64_t answer, std::span<const float> state);
@@ -96,13 +102,17 @@ class LengthPredictor {
   const ForecastAccuracy& accuracy() const { return accuracy_; }
   std::size_t num_awaited() const { return awaited_.size(); }
   std::uint64_t num_learnt() const { return num_learnt_; }
+  std::uint64_t num_vectors_learnt() const { return reading_.hazards.num_learnt(); }
   std::uint64_t num_states_learnt() const { return at_prefill_.hazards.num_learnt(); }
   std::uint64_t num_looks_learnt() const { return running_.num_learnt(); }
 
   // All that was learnt, as text; nullopt: it is not what encode() wrote for this model, or is
-  // damaged. model: a number that tells it from models that may have other states.
-  std::string encode(std::uint64_t model) const;
-  static std::optional<LengthPredictor> decode(std::string_view text, double quantile, std::uint64_t model);
+  // damaged. model: a number that tells it from models that may have other states. encoder: so, too, of
+  // the one that gives vectors, nullopt: there is none, or it is not known; what was learnt of
+  // another's is forgotten.
+  std::string encode(std::uint64_t model, std::optional<std::uint64_t> encoder = std::nullopt) const;
+  static std::optional<LengthPredictor> decode(std::string_view text, double quantile, std::uint64_t model,
+                                               std::optional<std::uint64_t> encoder = std::nullopt);
 
  private:
   struct Known {
@@ -112,19 +122,26 @@ class LengthPredictor {
   struct Awaited {
     std::array<std::uint64_t, kNumKeys> keys = {};
     std::array<LengthGuess, kNumStages> guesses = {};
-    CalibratedGuess at_arrival = {}, at_prefill = {};  // of these
+    CalibratedGuess at_arrival = {}, by_vector = {}, at_prefill = {};  // of these
     std::uint32_t likely = 0, max_tokens = 0, prompt_tokens = 0;
     std::uint32_t num_running = 0;            // tokens, as it was told
-    bool is_refined = false;                  // at_prefill is used
+    bool is_read = false;                     // by_vector is used in place of at_arrival
+    bool is_refined = false;                  // at_prefill is used in place of both
+    std::vector<float> vector = {};           // features of its prompt's; empty: none has come
     std::vector<float> features = {};         // empty: no state has come
     std::optional<LengthBelief> belief = {};  // at the end of the prefill
     AnswerLooks looks = {};
 
-    std::uint32_t reserved() const { return (is_refined ? at_prefill : at_arrival).reserved; }
+    bool runs() const { return num_running > 0 || !features.empty(); }
+    std::uint32_t reserved_waiting() const { return (is_read ? by_vector : at_arrival).reserved; }
+    std::uint32_t reserved() const { return is_refined ? at_prefill.reserved : reserved_waiting(); }
     std::uint32_t standing(const LookPlace& place) const;
   };
 
   Stage best_of(std::size_t num_stages) const;
+  void guess_by_vector(Awaited& awaited) const;
+  void teach(const Awaited& awaited, const HazardHead::Answer& seen);
+  void forget_encoder();
   void aim(const Awaited& awaited, SeenLength length, const ReservationCosts& costs);
   void judge(std::uint64_t answer, const Awaited& awaited, SeenLength length);
   void run_on(std::uint64_t answer, Awaited& awaited, std::uint32_t num_tokens);
@@ -134,6 +151,7 @@ class LengthPredictor {
 
   ReservedQuantile quantile_;
   Calibration calibration_;  // at arrival
+  StateHead reading_;        // of vectors
   StateHead at_prefill_;
   RunningHead running_;
   std::unordered_map<std::uint64_t, Known> known_;  // by key

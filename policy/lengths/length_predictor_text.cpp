@@ -2,8 +2,9 @@
 // The predictor as text, and back. A line for each thing that was learnt, and at the end
 // a sum over all in front of it:
 //
-//   troupe-lengths 3
+//   troupe-lengths 4
 //   model 9163…                    whose lengths they are: file and arithmetic
+//   encoder 5120…                  so, too, whose vectors were read, if any were
 //   calibration 0.25 0.1 …         at arrival
 //   key 9f3c… 12 340+ …            newest last; +: it was cut off
 //   judged 17 12 11 … 40 1 16 2 1 8.5 9   an answer's length; guesses by stage: reserved, likely; what was
@@ -13,6 +14,7 @@
 //   prefill head 380 0.5 …         the answers it has learnt of, and its weights,
 //   prefill calibration 0.1 …      and by how much its guesses are off
 //   running …                      so, too, of answers that run
+//   reading …                      and of prompts that an encoder has read
 //   sum 1234…
 #include <algorithm>
 #include <charconv>
@@ -27,7 +29,7 @@
 namespace troupe {
 namespace {
 
-constexpr std::string_view kHead = "troupe-lengths 3";
+constexpr std::string_view kHead = "troupe-lengths 4";
 constexpr std::uint32_t kNotShown = 2;  // in place of 1 or 0, if it fitted
 
 std::uint64_t sum_of(std::string_view text) {
@@ -150,10 +152,14 @@ void append(std::string& text, const JudgedAnswer& judged) {
 
 }  // namespace
 
-std::string LengthPredictor::encode(std::uint64_t model) const {
+std::string LengthPredictor::encode(std::uint64_t model, std::optional<std::uint64_t> encoder) const {
   std::string text(kHead);
   text += "\nmodel";
   append(text, model);
+  if (encoder) {
+    text += "\nencoder";
+    append(text, *encoder);
+  }
   text += "\ncalibration";
   append_all(text, calibration_.numbers());
   text += "\nlearnt";
@@ -171,6 +177,7 @@ std::string LengthPredictor::encode(std::uint64_t model) const {
   }
   append(text, "prefill", at_prefill_);
   append(text, "running", running_.learnt());
+  if (encoder) append(text, "reading", reading_);
   text += '\n';
   const std::uint64_t sum = sum_of(text);
   text += "sum";
@@ -180,7 +187,8 @@ std::string LengthPredictor::encode(std::uint64_t model) const {
 }
 
 std::optional<LengthPredictor> LengthPredictor::decode(std::string_view text, double quantile,
-                                                       std::uint64_t model) {
+                                                       std::uint64_t model,
+                                                       std::optional<std::uint64_t> encoder) {
   const auto last = text.rfind("\nsum ");
   if (last == std::string_view::npos || !text.ends_with('\n')) return std::nullopt;
   const auto sum = number_in<std::uint64_t>(text.substr(last + 5, text.size() - last - 6));
@@ -190,8 +198,17 @@ std::optional<LengthPredictor> LengthPredictor::decode(std::string_view text, do
   append(expected, model);
   if (lines.size() < 2 || lines[0] != kHead || lines[1] != expected) return std::nullopt;
   LengthPredictor predictor(quantile);
-  for (std::size_t i = 2; i < lines.size(); ++i)
-    if (!predictor.take_line(split(lines[i], ' '))) return std::nullopt;
+  std::optional<std::uint64_t> encoder_then;
+  for (std::size_t i = 2; i < lines.size(); ++i) {
+    const auto words = split(lines[i], ' ');
+    if (words[0] == "encoder" && words.size() == 2) {
+      encoder_then = number_in<std::uint64_t>(words[1]);
+      if (!encoder_then) return std::nullopt;
+    } else if (!predictor.take_line(words)) {
+      return std::nullopt;
+    }
+  }
+  if (!encoder || encoder_then != encoder) predictor.forget_encoder();
   return predictor;
 }
 
@@ -200,6 +217,7 @@ bool LengthPredictor::take_line(std::span<const std::string_view> words) {
   if (words[0] == "calibration") return take_calibration(words.subspan(1), calibration_);
   if (words[0] == "prefill") return take_head(words.subspan(1), at_prefill_);
   if (words[0] == "running") return take_head(words.subspan(1), running_.learnt());
+  if (words[0] == "reading") return take_head(words.subspan(1), reading_);
   if (words[0] == "judged") return take_judged(words.subspan(1));
   if (words[0] == "learnt" && words.size() == 2) {
     const auto number = count_in(words[1]);

@@ -347,6 +347,19 @@ void Metrics::define_forecasts() {
   states_learnt =
       make.gauge("troupe_length_forecast_states",
                  "Answers from which a head on the model's own state has learnt, now and earlier.");
+  vectors_learnt =
+      make.gauge("troupe_length_forecast_vectors",
+                 "Answers from which a head on an encoder's vectors of prompts that waited has learnt, now "
+                 "and earlier.");
+  const auto prompts_read = [&](const std::string& outcome) {
+    return make.counter("troupe_length_readings_total",
+                        "Prompts that waited, for the encoder of --length-encoder: read, skipped (as many as "
+                        "may be were under way) or failed.",
+                        {{"outcome", outcome}});
+  };
+  prompts_read_done = prompts_read("read");
+  prompts_read_skipped = prompts_read("skipped");
+  prompts_read_failed = prompts_read("failed");
   looks_learnt = make.gauge("troupe_length_forecast_looks",
                             "Looks at answers that ran from which a head has learnt, now and earlier.");
   looks_coverage = make.gauge("troupe_length_forecast_look_coverage_ratio",
@@ -371,7 +384,7 @@ void Metrics::define_forecast_stages() {
                       {{"stage", stage}});
   };
   forecast_loss_constant = loss("constant");
-  const std::array<std::string, 4> names = {"everyone", "tenant", "beginning", "state"};
+  const std::array<std::string, 5> names = {"everyone", "tenant", "beginning", "encoder", "state"};
   for (std::size_t i = 0; i < names.size(); ++i)
     forecast_stages[i] = {
         .loss = loss(names[i]),

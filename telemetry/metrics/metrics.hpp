@@ -154,12 +154,14 @@ class Metrics {
   Gauge forecast_coverage;                            // that did
   std::array<Gauge, 10> forecast_tenths;              // so, too, by what was reserved
   Gauge forecast_log_error;
-  std::array<ForecastStageMetrics, 4> forecast_stages;  // as LengthStage
+  std::array<ForecastStageMetrics, 5> forecast_stages;  // as LengthStage
   Gauge forecast_loss_constant;
   Gauge looks_loss, looks_standing_loss, looks_coverage;  // at answers that run
   Gauge states_learnt;                                    // answers
   Gauge looks_learnt;
-  Counter forecast_time;  // seconds, of the predictor
+  Gauge vectors_learnt;                                                  // answers
+  Counter prompts_read_done, prompts_read_skipped, prompts_read_failed;  // {outcome}
+  Counter forecast_time;                                                 // seconds, of the predictor
   Histogram batch_tokens, batch_sequences;
   Histogram iteration_time, network_time;  // seconds; their difference is the engine's
   Gauge batches_in_flight;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -233,6 +234,169 @@ TEST_CASE("length predictor: of each tenth of guesses about the wanted share fit
   CHECK(accuracy.tau(Stage::kState) > 0.7);
   CHECK(std::abs(accuracy.tau(Stage::kEveryone)) < 0.2);
   CHECK(accuracy.mean_loss(Stage::kState) < 0.6 * accuracy.constant_loss());
+}
+
+// Requests that wait until an encoder has read their prompts. The vector tells the length; `is_told` false:
+// nothing.
+struct VectorTraffic {
+  StateTraffic states;
+  LengthPredictor& predictor = states.predictor;
+  int num_read = 0, num_fitted = 0, num_answers = 0;
+
+  LengthGuess ask(std::uint32_t length, bool is_told) {
+    const auto prompt = prompt_of(1, static_cast<std::int32_t>(++states.last));
+    const LengthQuestion question{.tenant = "a", .prompt = prompt, .max_tokens = kMaxTokens};
+    LengthGuess guess = predictor.foresee(states.last, question);
+    CHECK(predictor.lacks_vector(states.last));
+    const auto read = predictor.read(states.last, states.state_of(length, is_told));
+    CHECK_FALSE(predictor.lacks_vector(states.last));
+    if (!read) return guess;
+    num_read += 1;
+    const LengthGuess again = predictor.foresee(states.last, question);  // as while it waits
+    CHECK(again.reserved == read->reserved);
+    CHECK(again.likely == read->likely);
+    return *read;
+  }
+  void answer(std::uint32_t length, bool is_told = true, bool is_whole = true) {
+    const LengthGuess guess = ask(length, is_told);
+    CHECK(guess.reserved <= kMaxTokens);
+    predictor.learn(states.last, {.num_tokens = length, .is_whole = is_whole});
+    num_fitted += length <= guess.reserved ? 1 : 0;
+    num_answers += 1;
+  }
+  std::uint32_t any_length() {
+    return static_cast<std::uint32_t>(std::exp2(std::uniform_real_distribution<double>(1, 9)(states.random)));
+  }
+  void answers(int count, bool is_told = true) {
+    for (int i = 0; i < count; ++i) answer(any_length(), is_told);
+  }
+};
+
+TEST_CASE("length predictor: a vector that tells the length is used while a request waits") {
+  VectorTraffic traffic;
+  traffic.answers(1500);
+  CHECK(traffic.predictor.stage() == Stage::kEncoder);
+  CHECK(traffic.predictor.accuracy().mean_loss(Stage::kEncoder) <
+        0.6 * traffic.predictor.accuracy().mean_loss(Stage::kBeginning));
+  CHECK(traffic.predictor.accuracy().tau(Stage::kEncoder) > 0.7);
+  CHECK(traffic.num_read > 500);
+  CHECK(traffic.predictor.num_vectors_learnt() == 1500);
+  CHECK(traffic.predictor.num_states_learnt() == 0);
+  traffic.num_fitted = traffic.num_answers = 0;
+  traffic.answers(1000);
+  CHECK(std::abs(traffic.num_fitted - 0.6 * traffic.num_answers) < 0.05 * traffic.num_answers);
+}
+
+TEST_CASE("length predictor: a vector that misleads is switched off, and the share that fits stays") {
+  VectorTraffic traffic;
+  traffic.answers(800);
+  REQUIRE(traffic.predictor.stage() == Stage::kEncoder);
+  // What stood for a length stands for none any more.
+  const auto mislead = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      traffic.ask(traffic.any_length(), true);
+      traffic.predictor.learn(traffic.states.last, {.num_tokens = traffic.any_length()});
+    }
+  };
+  mislead(120);
+  CHECK(traffic.predictor.accuracy().mean_loss(Stage::kEncoder) > 0);
+  mislead(500);
+  const ForecastAccuracy& accuracy = traffic.predictor.accuracy();
+  CHECK(accuracy.mean_loss(traffic.predictor.stage()) <= accuracy.mean_loss(Stage::kBeginning));
+  CHECK(traffic.predictor.stage() != Stage::kEncoder);
+  const int num_read = traffic.num_read;
+  mislead(100);
+  CHECK(traffic.num_read - num_read < 100);
+  CHECK(std::abs(accuracy.coverage() - 0.6) < 0.07);
+}
+
+TEST_CASE("length predictor: answers whose prompts were read and that were cut off are no short ones") {
+  VectorTraffic traffic;
+  for (int i = 0; i < 400; ++i) {
+    traffic.ask(400, true);
+    traffic.predictor.note_running(traffic.states.last, 3);
+    traffic.predictor.learn(traffic.states.last,
+                            i % 2 == 0 ? SeenLength{.num_tokens = 400} : SeenLength{5, false});
+  }
+  traffic.ask(400, true);
+  traffic.predictor.learn(traffic.states.last, {.num_tokens = 400});
+  const auto& guesses = traffic.predictor.accuracy().answers().back().guesses;
+  const std::uint32_t likely = guesses[static_cast<std::size_t>(Stage::kEncoder)].likely;
+  CHECK(likely > 250);
+  CHECK(likely < 600);
+}
+
+TEST_CASE("length predictor: a vector that comes when its request runs is learnt from and changes nothing") {
+  VectorTraffic traffic;
+  traffic.answers(800);
+  REQUIRE(traffic.predictor.stage() == Stage::kEncoder);
+  auto& predictor = traffic.predictor;
+  const auto prompt = prompt_of(1, 1);
+  const LengthQuestion question{.tenant = "a", .prompt = prompt, .max_tokens = kMaxTokens};
+  const auto vector = traffic.states.state_of(300, true);
+  const LengthGuess first = predictor.foresee(9000, question);
+  predictor.note_running(9000, 2);
+  CHECK_FALSE(predictor.read(9000, vector));
+  predictor.learn(9000, {.num_tokens = 300});
+  CHECK(predictor.accuracy().answers().back().reserved == first.reserved);
+  CHECK(predictor.num_vectors_learnt() == 801);
+  CHECK_FALSE(predictor.read(9000, vector));  // it is over
+  CHECK_FALSE(predictor.read(9001, vector));  // never asked about
+  predictor.foresee(9002, question);
+  CHECK_FALSE(predictor.read(9002, std::vector<float>{std::nanf(""), 1}));
+  CHECK(predictor.lacks_vector(9002));
+  CHECK(predictor.read(9002, vector));
+  CHECK_FALSE(predictor.read(9002, vector));  // once is enough
+}
+
+TEST_CASE("length predictor: the state at the end of a prefill takes over from the vector") {
+  VectorTraffic traffic;
+  for (int i = 0; i < 900; ++i) {
+    const std::uint32_t length = traffic.any_length();
+    const LengthGuess waiting = traffic.ask(length, i % 2 == 0);  // every other one tells
+    if (const auto refined =
+            traffic.predictor.refine(traffic.states.last, traffic.states.state_of(length, true)))
+      CHECK(refined->reserved >= waiting.reserved);
+    traffic.predictor.learn(traffic.states.last, {.num_tokens = length});
+  }
+  const ForecastAccuracy& accuracy = traffic.predictor.accuracy();
+  CHECK(traffic.predictor.stage() == Stage::kState);
+  CHECK(accuracy.mean_loss(Stage::kState) < accuracy.mean_loss(Stage::kEncoder));
+  CHECK(accuracy.mean_loss(Stage::kEncoder) < accuracy.mean_loss(Stage::kBeginning));
+}
+
+TEST_CASE("length predictor: what vectors have taught is kept for the same encoder, and for no other") {
+  constexpr std::uint64_t kEncoder = 70;
+  VectorTraffic traffic;
+  traffic.answers(600);
+  REQUIRE(traffic.predictor.stage() == Stage::kEncoder);
+  const auto text = traffic.predictor.encode(kModel, kEncoder);
+  auto same = LengthPredictor::decode(text, 0.6, kModel, kEncoder);
+  REQUIRE(same);
+  CHECK(same->encode(kModel, kEncoder) == text);
+  CHECK(same->num_vectors_learnt() == 600);
+  CHECK(same->stage() == Stage::kEncoder);
+  const auto vector = traffic.states.state_of(100, true);
+  for (LengthPredictor* predictor : {&traffic.predictor, &*same})
+    predictor->foresee(9000, {.tenant = "a", .prompt = {}, .max_tokens = kMaxTokens});
+  const auto expected = traffic.predictor.read(9000, vector), found = same->read(9000, vector);
+  REQUIRE(expected);
+  REQUIRE(found);
+  CHECK(found->reserved == expected->reserved);
+  const std::vector<std::optional<std::uint64_t>> others = {kEncoder + 1, std::nullopt};
+  for (const auto& encoder : others) {
+    const auto other = LengthPredictor::decode(text, 0.6, kModel, encoder);
+    REQUIRE(other);
+    CHECK(other->num_learnt() == 600);
+    CHECK(other->num_vectors_learnt() == 0);
+    CHECK(other->stage() != Stage::kEncoder);
+    CHECK(other->accuracy().mean_loss(Stage::kEncoder) == other->accuracy().mean_loss(Stage::kBeginning));
+  }
+  // Of an encoder that was not known nothing is kept.
+  const auto unknown = LengthPredictor::decode(traffic.predictor.encode(kModel), 0.6, kModel, kEncoder);
+  REQUIRE(unknown);
+  CHECK(unknown->num_vectors_learnt() == 0);
+  CHECK(unknown->stage() != Stage::kEncoder);
 }
 
 TEST_CASE("length predictor: of a file of another version or another model nothing is read") {
