@@ -76,6 +76,7 @@ struct ForecastLength {
     // num_generated. Else null.
     std::shared_ptr<const std::vector<float>> state = {};
     std::uint32_t num_generated = 0;
+    bool waits = false;  // it has not run yet
   };
   ModelIndex model = 0;
   std::uint32_t page_size = 0;  // tokens

@@ -32,7 +32,9 @@ EngineCore::EngineCore(CoreOptions options)
 void EngineCore::on(const Event& event, TimePoint now, Commands& out) {
   now_ = now;
   out_ = &out;
+  const std::size_t first_command = out.size();
   std::visit([this](const auto& happened) { take(happened); }, event);
+  note_waiting(first_command);
   transfer_pages();
   flush_if_idle();
   out_ = nullptr;

@@ -259,6 +259,7 @@ class EngineCore {
   // engine_core_lengths.cpp: memory set aside for answers that are not there yet
   void foresee(SequenceIndex index);
   void foresee_again();
+  void note_waiting(std::size_t first_command);
   static ForecastLength::Question question_of(const Sequence& sequence);
   bool take(Sequence& sequence, const LengthForecast::Answer& answer);
   void reserve_foretold(Sequence& sequence, std::uint32_t num_tokens, std::uint32_t standing);

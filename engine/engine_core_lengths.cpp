@@ -150,6 +150,19 @@ void EngineCore::foresee_again() {
   if (!command.questions.empty()) out_->push_back(std::move(command));
 }
 
+// Questions are asked before it is known who of them joins. first_command: of this event.
+void EngineCore::note_waiting(std::size_t first_command) {
+  if (!options_.serving.foresees_lengths()) return;
+  for (std::size_t i = first_command; i < out_->size(); ++i) {
+    auto* command = std::get_if<ForecastLength>(&(*out_)[i]);
+    if (command == nullptr) continue;
+    for (ForecastLength::Question& question : command->questions) {
+      const auto index = index_of(question.sequence);
+      question.waits = index && !sequences_[*index].has_started;
+    }
+  }
+}
+
 // Tokens, as the order of waiting sequences counts them. An answer that has begun is as long as was set aside
 // for it; where it has come further than anything foretold, as long again, as an overrun's reservation is.
 std::uint64_t EngineCore::work_of(const Sequence& sequence) const {

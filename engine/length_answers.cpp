@@ -30,6 +30,14 @@ LengthForecast answer(LengthPredictor& predictor, const ForecastLength& command)
   return forecast;
 }
 
+LengthForecast answer(LengthPredictor& predictor, SequenceId sequence, std::span<const float> vector) {
+  LengthForecast forecast;
+  if (const auto guess = predictor.read(sequence, vector))
+    forecast.answers.push_back(
+        {.sequence = sequence, .reserved_tokens = guess->reserved, .likely_tokens = guess->likely});
+  return forecast;
+}
+
 void learn(LengthPredictor& predictor, const LearnLength& command) {
   predictor.learn(command.sequence, {.num_tokens = command.num_tokens, .is_whole = command.is_whole},
                   command.costs);

@@ -3,6 +3,8 @@
 // by a simulated server.
 #pragma once
 
+#include <span>
+
 #include "engine/command.hpp"
 #include "engine/event.hpp"
 #include "policy/lengths/length_predictor.hpp"
@@ -11,6 +13,8 @@ namespace troupe {
 
 // No answers: nothing is to be changed.
 LengthForecast answer(LengthPredictor& predictor, const ForecastLength& command);
+// So, too, to an encoder's vector of the sequence's prompt.
+LengthForecast answer(LengthPredictor& predictor, SequenceId sequence, std::span<const float> vector);
 void learn(LengthPredictor& predictor, const LearnLength& command);
 
 }  // namespace troupe

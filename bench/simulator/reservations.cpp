@@ -8,6 +8,7 @@
 // The rows with a percentage set that share aside, the others by what too little and too much cost. What
 // preemptions cost is told by the same with copies that take no time. The rows with a strength have devices
 // that hand out states, which tell lengths so strongly (loadgen/simulator/simulated_states.hpp); 0: noise.
+// With "prompts read" an encoder's vectors do, while requests wait.
 //
 // Goals: predicted at least 1.3 times max and 0.9 of oracle; the mean latency of the shortest first at most
 // 0.7 of that in order of arrival.
@@ -91,15 +92,21 @@ struct Measured {
   double quantile = 0;                                          // set aside in the end
 };
 
-using Strength = std::optional<double>;  // of states; none: devices hand out none
+// Of states and of vectors; none: devices hand out none, prompts aren't read.
+struct Strengths {
+  std::optional<double> states = {}, vectors = {};
+};
 
 Measured play(const CostProfile& profile, const WorkloadSettings& workload, std::uint64_t seed,
-              Strength strength) {
+              const Strengths& strengths) {
   const auto source = make_source(workload, seed);
   std::vector<RequestClass> classes;
   for (const ClassSettings& one : workload.classes) classes.push_back(one.request_class);
-  const SimulationSettings settings{
-      .seed = seed, .records_gaps = false, .state_strength = strength, .sample_interval = {}};
+  const SimulationSettings settings{.seed = seed,
+                                    .records_gaps = false,
+                                    .state_strength = strengths.states,
+                                    .encoder_strength = strengths.vectors,
+                                    .sample_interval = {}};
   const Simulation simulation = simulate(profile, *source, classes, settings);
   const auto& totals = simulation.totals;
   const auto num_requests = static_cast<double>(workload.max_conversations);
@@ -151,12 +158,12 @@ class Table {
   Table(CostProfile profile, std::uint64_t num_seeds, std::uint64_t num_requests)
       : profile_(std::move(profile)), num_seeds_(num_seeds), workload_(three_applications(num_requests)) {}
 
-  Runs run(ReservationPolicy reservation, AdmissionOrder order, Strength strength = {}) {
+  Runs run(ReservationPolicy reservation, AdmissionOrder order, const Strengths& strengths = {}) {
     profile_.serving.settings.reservation = reservation;
     profile_.serving.settings.admission_order = order;
     Runs runs;
     for (std::uint64_t seed = 1; seed <= num_seeds_; ++seed)
-      runs.push_back(play(profile_, workload_, seed, strength));
+      runs.push_back(play(profile_, workload_, seed, strengths));
     return runs;
   }
 
@@ -176,11 +183,11 @@ class Table {
 
   void print_reservations() {
     using enum ReservationPolicy;
-    std::printf("%-15s %18s %16s %24s %16s %16s\n", "reservation", "tokens/s", "mean batch",
+    std::printf("%-17s %18s %16s %24s %16s %16s\n", "reservation", "tokens/s", "mean batch",
                 "preemptions a request", "over max", "of oracle");
     const Runs most = run(kMax, AdmissionOrder::kArrival), oracle = run(kOracle, AdmissionOrder::kArrival);
     const auto print = [&](const char* name, const Runs& runs) {
-      std::printf("%-15s", name);
+      std::printf("%-17s", name);
       print_interval(each(runs, &Measured::tokens_a_second), " %10.1f ± %5.1f");
       print_interval(each(runs, &Measured::mean_batch), " %8.1f ± %5.1f");
       print_interval(each(runs, &Measured::preemptions), " %15.3f ± %6.3f");
@@ -194,9 +201,11 @@ class Table {
     print("predicted", predicted);
     print("predicted, 60 %", run_at(0.6));
     print("predicted, 90 %", run_at(0.9));
-    print("predicted, 0", run(kPredicted, AdmissionOrder::kArrival, 0.0));
-    print("predicted, 0.7", run(kPredicted, AdmissionOrder::kArrival, 0.7));
-    print("predicted, 0.9", run(kPredicted, AdmissionOrder::kArrival, 0.9));
+    print("predicted, 0", run(kPredicted, AdmissionOrder::kArrival, {.states = 0.0}));
+    print("predicted, 0.7", run(kPredicted, AdmissionOrder::kArrival, {.states = 0.7}));
+    print("predicted, 0.9", run(kPredicted, AdmissionOrder::kArrival, {.states = 0.9}));
+    print("prompts read, 0", run(kPredicted, AdmissionOrder::kArrival, {.vectors = 0.0}));
+    print("prompts read, 0.7", run(kPredicted, AdmissionOrder::kArrival, {.vectors = 0.7}));
     print("oracle", oracle);
     print_interval(each(predicted, &Measured::quantile),
                    "predicted: a quantile of %.2f ± %.2f is set aside; ");
@@ -206,11 +215,11 @@ class Table {
 
   void print_orders() {
     constexpr auto kReservation = ReservationPolicy::kPredicted;
-    std::printf("%-16s %18s %28s %28s\n", "order, predicted", "tokens/s", "mean latency over arrival",
+    std::printf("%-21s %18s %28s %28s\n", "order, predicted", "tokens/s", "mean latency over arrival",
                 "p99 latency over arrival");
     const Runs arrival = run(kReservation, AdmissionOrder::kArrival);
     const auto print = [&](const char* name, const Runs& runs) {
-      std::printf("%-16s", name);
+      std::printf("%-21s", name);
       print_interval(each(runs, &Measured::tokens_a_second), " %10.1f ± %5.1f");
       print_interval(over(runs, arrival, &Measured::mean_latency), " %19.3f ± %6.3f");
       print_interval(over(runs, arrival, &Measured::p99_latency), " %19.3f ± %6.3f\n");
@@ -218,7 +227,10 @@ class Table {
     print("arrival", arrival);
     print("longest_first", run(kReservation, AdmissionOrder::kLongestFirst));
     print("shortest_first", run(kReservation, AdmissionOrder::kShortestFirst));
-    print("so, states 0.9", run(kReservation, AdmissionOrder::kShortestFirst, 0.9));
+    print("so, states 0.9", run(kReservation, AdmissionOrder::kShortestFirst, {.states = 0.9}));
+    print("so, prompts read, 0", run(kReservation, AdmissionOrder::kShortestFirst, {.vectors = 0.0}));
+    print("so, prompts read, 0.7", run(kReservation, AdmissionOrder::kShortestFirst, {.vectors = 0.7}));
+    print("so, prompts read, 0.9", run(kReservation, AdmissionOrder::kShortestFirst, {.vectors = 0.9}));
   }
 
  private:

@@ -42,7 +42,7 @@ struct SimulateFlags {
   std::optional<double> page_copy_us, disk_page_us;
   std::optional<bool> keeps_prefixes;
   double mean_time_to_loss = 0, restart_time = 10;
-  std::optional<double> state_strength;
+  std::optional<double> state_strength, encoder_strength;
   std::string measured_on, what_if;
   std::uint32_t devices = 1;
   // --find-workers
@@ -79,6 +79,9 @@ void add_run_flags(CLI::App& app, SimulateFlags& flags) {
          "--state-strength", flags.state_strength,
          "devices hand out states, which tell how long answers will be: from 0, as noise, to 1, exactly "
          "(default: they hand out none)")
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--encoder-strength", flags.encoder_strength,
+                 "so, too, the vectors of an encoder that reads prompts while they wait (default: none does)")
       ->check(CLI::Range(0.0, 1.0));
   app.add_option("--warmup", flags.warmup, "seconds at the begin that are not measured")->default_str("0");
   app.add_option("--cooldown", flags.cooldown, "seconds at the end that are not measured")->default_str("0");
@@ -226,6 +229,7 @@ SimulationPlan plan_of(const SimulateFlags& flags) {
   plan.cooldown_s = flags.cooldown;
   plan.records_gaps = !flags.skips_gaps;
   plan.state_strength = flags.state_strength;
+  plan.encoder_strength = flags.encoder_strength;
   plan.name = flags.name;
   return plan;
 }

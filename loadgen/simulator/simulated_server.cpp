@@ -134,6 +134,8 @@ SimulatedServer::SimulatedServer(std::vector<const CostProfile*> workers,
       predictor_(workers.front()->serving.settings.aimed_quantile()),
       random_(settings.seed) {
   if (settings.state_strength) states_ = {.strength = *settings.state_strength, .seed = settings.seed};
+  if (settings.encoder_strength)
+    vectors_ = {.strength = *settings.encoder_strength, .seed = ~settings.seed};  // noise of its own
   for (WorkerId worker = 0; worker < workers.size(); ++worker) {
     workers_[worker].profile = workers[worker];
     restart(Time{0}, worker);
@@ -303,6 +305,20 @@ void SimulatedServer::hand_over(const Event& event) {
 void SimulatedServer::take(const ForecastLength& command) {
   auto forecast = answer(predictor_, command);
   if (!forecast.answers.empty()) forecasts_.push_back(std::move(forecast));
+  if (vectors_) read_prompts(command);
+}
+
+// So do vectors.
+void SimulatedServer::read_prompts(const ForecastLength& command) {
+  for (const ForecastLength::Question& question : command.questions) {
+    if (!question.waits || !predictor_.lacks_vector(question.sequence)) continue;
+    const Open& open = open_[question.sequence - 1];
+    std::vector<float> vector;
+    append_simulated_state(
+        *vectors_, {.request = open.number, .num_left = std::max(1U, open.request.output_tokens)}, vector);
+    auto forecast = answer(predictor_, question.sequence, vector);
+    if (!forecast.answers.empty()) forecasts_.push_back(std::move(forecast));
+  }
 }
 
 void SimulatedServer::take(SubmitBatch&& command) {

@@ -71,6 +71,8 @@ struct SimulatedServerSettings {
   bool says_each_token = false;
   std::uint64_t seed = 1;                // of what is drawn
   std::optional<double> state_strength;  // set: its devices hand out states, so strong (simulated_states.hpp)
+  // Set: an encoder reads the prompts that wait, and its vectors are as such states.
+  std::optional<double> encoder_strength;
 };
 
 class SimulatedServer {
@@ -150,6 +152,7 @@ class SimulatedServer {
   Time compute_time(const CostProfile& profile, const SubmitBatch& batch);
   void take(const Emit& command);
   void take(const ForecastLength& command);
+  void read_prompts(const ForecastLength& command);
   void take_token(SequenceId id, const NewToken& token);
   std::int32_t draw(const SubmittedStep& step) const;
   void hand_out_state(const SubmittedStep& step, BatchResult& result) const;
@@ -177,7 +180,7 @@ class SimulatedServer {
   Epoch last_epoch_ = 0;
   std::uint64_t num_admitted_ = 0;
   std::span<const std::int32_t> blank_prompt_;
-  std::optional<SimulatedStateSettings> states_;
+  std::optional<SimulatedStateSettings> states_, vectors_;
   LengthPredictor predictor_;  // as the predictor actor has it
   std::mt19937_64 random_;
 };

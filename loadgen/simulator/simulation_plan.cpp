@@ -83,6 +83,8 @@ void note_settings(RunResult& result, const SimulationPlan& plan, const Traffic&
                                   number_text(in_seconds(plan.losses.restart_time)) + " s");
   if (plan.state_strength)
     result.settings.emplace_back("strength of states", number_text(*plan.state_strength));
+  if (plan.encoder_strength)
+    result.settings.emplace_back("strength of vectors", number_text(*plan.encoder_strength));
   if (traffic.num_users > 0)
     result.settings.emplace_back(std::string(kUsersSetting), std::to_string(traffic.num_users));
   result.settings.emplace_back(std::string(kSeedSetting), std::to_string(plan.seed));
@@ -108,6 +110,7 @@ Simulation run_simulation(const SimulationPlan& plan) {
   settings.duration = traffic.duration;
   settings.records_gaps = plan.records_gaps;
   settings.state_strength = plan.state_strength;
+  settings.encoder_strength = plan.encoder_strength;
   if (!plan.samples) settings.sample_interval = {};
   Simulation simulation = simulate(plan.kinds, *traffic.source, traffic.classes, settings);
 

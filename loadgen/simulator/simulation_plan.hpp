@@ -27,8 +27,8 @@ struct SimulationPlan {
   double cooldown_s = 0;
   bool records_gaps = true;
   bool samples = true;
-  std::optional<double> state_strength = {};  // as SimulationSettings
-  std::string name;                           // empty: made of workload, rate and seed
+  std::optional<double> state_strength = {}, encoder_strength = {};  // as SimulationSettings
+  std::string name;                                                  // empty: made of workload, rate and seed
 
   std::uint32_t num_workers() const;
 };

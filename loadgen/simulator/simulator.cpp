@@ -208,7 +208,8 @@ void Simulator::add_servers(std::span<const WorkerKind> kinds) {
     servers_.emplace_back(std::move(workers), blank_prompt_, commands_,
                           SimulatedServerSettings{.says_each_token = settings_.records_gaps,
                                                   .seed = seeds.next(),
-                                                  .state_strength = settings_.state_strength});
+                                                  .state_strength = settings_.state_strength,
+                                                  .encoder_strength = settings_.encoder_strength});
   }
   loads_.resize(servers_.size());
   has_check_event_.resize(servers_.size(), false);
@@ -624,9 +625,10 @@ Simulation simulate(std::span<const WorkerKind> kinds, ConversationSource& sourc
       throw std::runtime_error("cost profile: " + problem);
   }
   if (num_workers == 0) throw std::runtime_error("simulation: expected at least one worker, got 0");
-  if (settings.state_strength && !(*settings.state_strength >= 0 && *settings.state_strength <= 1))
-    throw std::runtime_error("simulation: expected a strength of states from 0 to 1, got " +
-                             std::to_string(*settings.state_strength));
+  for (const auto& strength : {settings.state_strength, settings.encoder_strength})
+    if (strength && !(*strength >= 0 && *strength <= 1))
+      throw std::runtime_error("simulation: expected a strength of states or vectors from 0 to 1, got " +
+                               std::to_string(*strength));
   if (!settings.dispatch) require_alike(kinds);
   require_fitting(kinds, classes);
   return Simulator(kinds, source, std::move(classes), settings).run();

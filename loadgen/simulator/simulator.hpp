@@ -49,6 +49,8 @@ struct SimulationSettings {
   bool records_gaps = true;
   // Set: devices hand out states that tell lengths of answers, so strongly (simulated_states.hpp).
   std::optional<double> state_strength = {};
+  // So, too, an encoder's vectors of the prompts that wait.
+  std::optional<double> encoder_strength = {};
   std::chrono::nanoseconds sample_interval{std::chrono::seconds(1)};  // 0: no samples
 };
 

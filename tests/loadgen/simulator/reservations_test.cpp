@@ -66,6 +66,15 @@ Simulation play_with_states(std::vector<PlannedConversation> conversations,
                   {asks_for_more}, {.state_strength = state_strength});
 }
 
+Simulation play_with_vectors(std::vector<PlannedConversation> conversations,
+                             std::optional<double> encoder_strength) {
+  RequestClass asks_for_more;
+  asks_for_more.asked_tokens = 400;
+  ListedConversations source(std::move(conversations));
+  return simulate(small_profile(ReservationPolicy::kPredicted, AdmissionOrder::kShortestFirst), source,
+                  {asks_for_more}, {.encoder_strength = encoder_strength});
+}
+
 double seconds(const Simulation& simulation) {
   return std::chrono::duration<double>(simulation.result.duration).count();
 }
@@ -133,6 +142,28 @@ TEST_CASE(
   const JudgedLooks& looks = predictor.accuracy().looks();
   CHECK(looks.loss <= 1.05 * looks.standing_loss);
   const Simulation without = play_with_states(two_applications(1200), std::nullopt);
+  CHECK(seconds(simulation) < 1.05 * seconds(without));
+}
+
+TEST_CASE("simulated reservations: where vectors of prompts that wait tell lengths, the shortest is found") {
+  const Simulation simulation = play_with_vectors(any_lengths(2000), 0.9);
+  const LengthPredictor& predictor = simulation.predictors.front();
+  const ForecastAccuracy& accuracy = predictor.accuracy();
+  CHECK(predictor.stage() == LengthStage::kEncoder);
+  CHECK(predictor.num_vectors_learnt() > 1000);
+  CHECK(accuracy.mean_loss(LengthStage::kEncoder) < 0.7 * accuracy.mean_loss(LengthStage::kBeginning));
+  const Simulation without = play_with_vectors(any_lengths(2000), std::nullopt);
+  CHECK(without.predictors.front().num_vectors_learnt() == 0);
+  CHECK(mean_latency(simulation) < 0.9 * mean_latency(without));
+  CHECK_THROWS(play_with_vectors(any_lengths(3), -0.5));
+}
+
+TEST_CASE("simulated reservations: vectors that are noise are no stage, and cost next to nothing") {
+  const Simulation simulation = play_with_vectors(two_applications(1200), 0.0);
+  const LengthPredictor& predictor = simulation.predictors.front();
+  CHECK(predictor.num_vectors_learnt() > 1000);
+  CHECK(predictor.stage() == LengthStage::kBeginning);
+  const Simulation without = play_with_vectors(two_applications(1200), std::nullopt);
   CHECK(seconds(simulation) < 1.05 * seconds(without));
 }
 
