@@ -11,7 +11,7 @@
 #include "actors/beam_request.hpp"
 #include "actors/cache_tier.hpp"
 #include "actors/embedding.hpp"
-#include "actors/predictor.hpp"
+#include "actors/lengths/predictor.hpp"
 #include "actors/prompt_encoder.hpp"
 #include "actors/request.hpp"
 #include "actors/request/answer/answer_splitting.hpp"

@@ -115,6 +115,9 @@ struct EngineOptions {
   CacheOptions cache;
   StoreOptions store;
   TurnMemoryLimits turn_memory;
+  // It is of ModelKind::kEmbedding and reads the prompts that wait, which helps to foresee lengths; nullopt:
+  // none does.
+  std::optional<ModelIndex> length_encoder = {};
 };
 
 // kNone: nothing is kept. kUnusable: the file can't be opened; it is tried again

@@ -14,7 +14,7 @@
 // clang-format off
 #define TROUPE_MESSAGES(ADD)                                                                     \
   ADD(BeginRequest) ADD(CancelRequest) ADD(ResumeRequest) ADD(EncodePrompt) ADD(PromptEncoded)   \
-  ADD(DropPrompt) ADD(TextEncoded)                                                              \
+  ADD(DropPrompt) ADD(TextEncoded) ADD(ReadPrompt) ADD(PromptRead)                                                              \
   ADD(ReadConversation) ADD(ConversationRead) ADD(SaveResponse) ADD(ResponseSaved)               \
   ADD(JournalRequest) ADD(RequestJournaled) ADD(JournalStart) ADD(JournalTokens) ADD(JournalUnbound) ADD(EndJournal) ADD(JournalEnded)                   \
   ADD(AnswerQuery) ADD(OpenStore) ADD(CommitResponses) ADD(PurgeResponses)                       \
@@ -74,7 +74,11 @@ using SchedulerActor =
                      caf::reacts_to<WorkerLost>, caf::reacts_to<MeetSupervisor>,
                      caf::reacts_to<SchedulerTick>, caf::reacts_to<TimerFired>, caf::reacts_to<CheckPulse>>;
 
-using PredictorActor = caf::typed_actor<caf::reacts_to<ForecastLength>, caf::reacts_to<LearnLength>>;
+using PredictorActor =
+    caf::typed_actor<caf::reacts_to<ForecastLength>, caf::reacts_to<LearnLength>, caf::reacts_to<PromptRead>>;
+
+// To the scheduler it is a request.
+using PromptReaderActor = RequestActor::extend<caf::reacts_to<ReadPrompt>, caf::reacts_to<DropPrompt>>;
 
 using CacheTierActor =
     caf::typed_actor<caf::reacts_to<TransferPages>, caf::reacts_to<DiskGaveWay>, caf::reacts_to<DiskDoorbell>,

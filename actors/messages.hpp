@@ -124,6 +124,17 @@ struct RequestFailed {
 // scheduler → predictor: ForecastLength, LearnLength (engine/command.hpp); back: LengthForecast
 // (engine/event.hpp)
 
+// predictor ↔ prompt reader, and DropPrompt
+struct ReadPrompt {  // of a sequence that waits
+  std::shared_ptr<const AdmissionTicket> ticket;
+};
+struct PromptRead {
+  SequenceId sequence = 0;
+  ModelIndex model = 0;                              // of the sequence
+  std::shared_ptr<const std::vector<float>> vector;  // null: it could not be read
+};
+// prompt reader ↔ scheduler: as a request
+
 // scheduler ↔ cache tier: TransferPages (engine/command.hpp), TransfersDone (engine/event.hpp)
 // and DiskShort, DiskMayGrow (engine/event.hpp), DiskGaveWay (engine/command.hpp)
 struct DiskDoorbell {};  // disk tier → cache tier: transfers are done

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The predictor in the engine: it learns, it outlives the server, and whatever is wrong
 // with it, answers come as without it.
-#include "actors/predictor.hpp"
+#include "actors/lengths/predictor.hpp"
 
 #include <doctest/doctest.h>
 
@@ -13,6 +13,7 @@
 #include "store/length_file.hpp"
 #include "telemetry/log.hpp"
 #include "tests/actors/byte_model.hpp"
+#include "tests/actors/byte_tokenizer.hpp"
 #include "tests/actors/world.hpp"
 #include "tests/support/temporary_directory.hpp"
 
@@ -195,6 +196,171 @@ TEST_CASE(
   CHECK(world.metric("troupe_length_forecast_states") == kRequests);
   CHECK(world.metric("troupe_length_forecast_looks") > 100);
   CHECK(leftovers(world) == "");
+}
+
+sim::SimSettings reading() {
+  auto settings = predicting();
+  settings.encoder = sim::small_encoder();
+  settings.options.length_encoder = 1;
+  return settings;
+}
+
+// Two kinds of prompts that begin alike; answers to one are short, to the other long, and end by themselves.
+GenerationRequest of_kind(bool is_long, std::uint64_t number) {
+  const std::string prompt =
+      std::string(LengthPredictor::kBeginningTokens, 'p') + (is_long ? "zzzz" : "aaaa");
+  const auto tokens = ByteTokenizer().encode(prompt);
+  for (std::uint64_t seed = number * 1000;; ++seed) {
+    const std::uint32_t length = sim::sim_tokens_left(tokens, seed);
+    if (is_long ? length < 50 || length > 80 : length > 8) continue;
+    auto request = letters(prompt, 85, seed);
+    request.ignore_eos = false;
+    return request;
+  }
+}
+
+// Eight at once: there is room for two long ones.
+std::vector<std::shared_ptr<sim::SimClient>> ask_eight(sim::SimWorld& world, std::uint64_t round) {
+  std::vector<std::shared_ptr<sim::SimClient>> clients;
+  for (std::uint64_t i = 0; i < 8; ++i)
+    clients.push_back(submit(world, of_kind((i * 5 + round) % 3 == 0, round * 8 + i)));
+  return clients;
+}
+
+std::vector<std::string> answers_in_rounds(sim::SimWorld& world, std::uint64_t num_rounds) {
+  std::vector<std::string> texts;
+  for (std::uint64_t round = 0; round < num_rounds; ++round) {
+    const auto clients = ask_eight(world, round);
+    REQUIRE(world.run());
+    for (const auto& client : clients) texts.push_back(client->text());
+  }
+  return texts;
+}
+
+double outcome(sim::SimWorld& world, const std::string& of) {
+  const std::string all = world.metrics().expose();
+  const auto line = all.find("troupe_length_readings_total{outcome=\"" + of + "\"} ");
+  REQUIRE(line != std::string::npos);
+  return std::stod(all.substr(all.find("} ", line) + 2));
+}
+
+double loss_of(sim::SimWorld& world, const std::string& stage) {
+  const std::string all = world.metrics().expose();
+  const auto line = all.find("troupe_length_forecast_loss_tokens{stage=\"" + stage + "\"} ");
+  REQUIRE(line != std::string::npos);
+  return std::stod(all.substr(all.find("} ", line) + 2));
+}
+
+TEST_CASE("predictor: prompts that wait are read, the scheduler hears of it, and answers are the same") {
+  constexpr std::uint64_t kRounds = 40;
+  sim::SimWorld without(predicting());
+  const auto expected = answers_in_rounds(without, kRounds);
+  sim::SimWorld world(reading());
+  CHECK(answers_in_rounds(world, kRounds) == expected);
+  const double num_read = outcome(world, "read");
+  CHECK(num_read > 100);
+  CHECK(outcome(world, "failed") == 0);
+  CHECK(world.metric("troupe_length_forecast_vectors") == num_read);
+  CHECK(loss_of(world, "encoder") < 0.8 * loss_of(world, "beginning"));
+  CHECK(leftovers(world) == "");
+  // Those that wait now are in two groups.
+  const auto clients = ask_eight(world, kRounds);
+  REQUIRE(world.run([&] { return outcome(world, "read") > num_read + 2; }));
+  int num_waiting = 0;
+  for (const auto& client : clients) {
+    const Sequence* sequence = world.scheduler().core().find(client->id());
+    if (sequence == nullptr || sequence->has_started) continue;
+    num_waiting += 1;
+    const bool is_long = std::get<TextPrompt>(client->plan().request.prompt).text.back() == 'z';
+    CHECK((sequence->length.likely > 25) == is_long);
+  }
+  CHECK(num_waiting > 1);
+  REQUIRE(world.run());
+  CHECK(leftovers(world) == "");
+}
+
+TEST_CASE("predictor: a prompt that needs not wait is not read") {
+  sim::SimWorld world(reading());
+  answers_in(world, 12);
+  CHECK(world.metric("troupe_lengths_forecast_total") == 12);
+  CHECK(world.metric("troupe_length_readings_total") == 0);
+}
+
+TEST_CASE("predictor: no more prompts than a few are read at once, and with a slow encoder nothing waits") {
+  auto settings = reading();
+  settings.options.serving.max_batch_sequences = 2;
+  settings.encoder->batch_time = std::chrono::milliseconds(5);
+  sim::SimWorld world(settings);
+  std::vector<std::shared_ptr<sim::SimClient>> clients;
+  for (std::uint64_t i = 0; i < 24; ++i) clients.push_back(submit(world, of_kind(i % 3 == 0, i)));
+  world.settle();
+  // Chats, and inputs of the encoder.
+  CHECK(world.scheduler().num_sequences() == 24 + PredictorState::kMostReading);
+  CHECK(outcome(world, "skipped") > 0);
+  REQUIRE(world.run());
+  for (const auto& client : clients) CHECK(client->finished());
+  CHECK(outcome(world, "read") > PredictorState::kMostReading);  // others were asked about again
+  CHECK(leftovers(world) == "");
+}
+
+TEST_CASE("predictor: what is being read ends with its request, and with the engine") {
+  std::shared_ptr<ActorCensus> census;
+  {
+    sim::SimWorld world(reading());
+    const auto clients = ask_eight(world, 0);
+    world.settle();
+    CHECK(world.scheduler().num_sequences() > 8);
+    for (const auto& client : clients) client->cancel();
+    world.settle();
+    CHECK(world.scheduler().num_sequences() == 0);  // before the encoder is done with its batch
+    REQUIRE(world.run());
+    CHECK(outcome(world, "read") == 0);
+    CHECK(leftovers(world) == "");
+    ask_eight(world, 1);
+    world.settle();
+    CHECK(world.scheduler().num_sequences() > 8);
+    census = world.engine().environment().census;
+  }
+  CHECK(census->count() == 0);
+}
+
+TEST_CASE("predictor: an encoder whose batches kill its device costs no answer") {
+  auto settings = reading();
+  settings.options.max_restarts = 8;
+  sim::SimWorld without(predicting());
+  const auto expected = answers_in_rounds(without, 3);
+  sim::SimWorld world(settings);
+  int num_faults = 0;
+  world.devices().choose_fault = [&](const Batch& batch, std::uint64_t) {
+    const bool is_of_encoder = !batch.slices.empty() && batch.slices.front().sequence >> 63U != 0;
+    return is_of_encoder && num_faults++ < 4 ? sim::Fault::kBatchError : sim::Fault::kNone;
+  };
+  CHECK(answers_in_rounds(world, 3) == expected);
+  CHECK(num_faults > 4);
+  CHECK(leftovers(world) == "");
+}
+
+TEST_CASE("predictor: what vectors have taught is there at the next start, of the same encoder only") {
+  const test::TemporaryDirectory root;
+  auto settings = reading();
+  settings.options.store.directory = std::make_shared<const StateDirectory>(root.path() / "state");
+  double num_read = 0;
+  const auto vectors_after_a_start = [&] {
+    sim::SimWorld world(settings);
+    answers_in_rounds(world, 2);
+    num_read += outcome(world, "read");
+    return world.metric("troupe_length_forecast_vectors");
+  };
+  CHECK(vectors_after_a_start() == num_read);
+  CHECK(vectors_after_a_start() == num_read);
+  settings.encoder_fingerprint = 7;
+  const double before = num_read;
+  CHECK(vectors_after_a_start() == num_read - before);
+  settings.encoder_fingerprint = std::nullopt;  // not known, so nothing is kept
+  for (int start = 0; start < 2; ++start) {
+    const double so_far = num_read;
+    CHECK(vectors_after_a_start() == num_read - so_far);
+  }
 }
 
 TEST_CASE("predictor: when it has died, answers come as without it") {

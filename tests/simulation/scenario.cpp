@@ -222,7 +222,8 @@ void Scenario::draw_second_chat(SimSettings& settings) const {
 }
 
 // From a number of its own, too. Half of the runs set memory aside for answers, or take the
-// longest or shortest first; half of these have devices that hand out states.
+// longest or shortest first; half of these have devices that hand out states, or an encoder that reads the
+// prompts that wait.
 void Scenario::draw_reservation(SimSettings& settings) const {
   std::mt19937_64 random(seed_ ^ 0x6c656e67746873ULL);
   if (random() % 2 == 0) return;
@@ -232,6 +233,8 @@ void Scenario::draw_reservation(SimSettings& settings) const {
   serving.admission_order = static_cast<AdmissionOrder>(random() % 3);
   serving.most_wait = static_cast<double>(1 + random() % 8);
   if (random() % 2 == 0) settings.device.state_strength = static_cast<double>(random() % 11) / 10;
+  if (settings.encoder && random() % 2 == 0)
+    settings.options.length_encoder = settings.encoder_is_first ? 0 : 1;
 }
 
 // A few requests for vectors beside the chats, or a flood of them.
@@ -612,9 +615,11 @@ void Scenario::check_end(bool was_in_time) {
     violate("a worker lacks the device of a model");
   if (environment.board->num_workers_up != num_alive) violate("workers are shown that are not up");
   // Scheduler, cache tier, encoder with a thread a lane, supervisor, workers with their runners; a predictor,
-  // if one is asked.
+  // if one is asked, and a reader of prompts, if it has had any to read.
   const std::size_t num_predictors = environment.options.serving.foresees_lengths() ? 1 : 0;
-  if (environment.census->count() != 4 + num_predictors + 2 * num_alive + EncodingLanes::kNumLanes)
+  const std::size_t num_readers = world_->metric("troupe_length_readings_total") > 0 ? 1 : 0;
+  const std::size_t num_others = num_predictors + num_readers;
+  if (environment.census->count() != 4 + num_others + 2 * num_alive + EncodingLanes::kNumLanes)
     violate("there are more actors than there should be, or fewer");
 }
 

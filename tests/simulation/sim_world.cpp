@@ -80,6 +80,7 @@ SimWorld::SimWorld(SimSettings settings)
     ServedModel encoder = byte_model();
     encoder.name = "encoder";
     encoder.kind = ModelKind::kEmbedding;
+    encoder.fingerprint = settings_.encoder_fingerprint;
     const auto place = settings_.encoder_is_first ? models.begin() : models.end();
     models.insert(place, {.served = std::move(encoder), .make_device = [this](WorkerId worker) {
                             return std::make_unique<SimEncoder>(*settings_.encoder, devices_, worker);

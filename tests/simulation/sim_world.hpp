@@ -43,6 +43,7 @@ struct SimSettings {
   std::shared_ptr<const ChatTemplate> chat_template;  // null: the model has none
   std::shared_ptr<const Tokenizer> tokenizer;         // null: ByteTokenizer
   std::optional<std::uint64_t> fingerprint = 5;       // of the first chat model
+  std::optional<std::uint64_t> encoder_fingerprint = 6;
   // Asked for the n-th device, from 1; true: the factory throws.
   std::function<bool(std::uint64_t)> fails_to_start;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "actors/predictor.hpp"
+#include "actors/lengths/predictor.hpp"
 
 #include <string>
 #include <utility>
@@ -7,6 +7,7 @@
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include "actors/lengths/prompt_reader.hpp"
 #include "engine/length_answers.hpp"
 #include "store/length_file.hpp"
 #include "telemetry/log.hpp"
@@ -18,11 +19,13 @@ PredictorActor::behavior_type make_predictor(PredictorState::Self self, Environm
   self->state.initialize(self, std::move(environment));
   return {
       [self](const ForecastLength& message) {
+        const auto scheduler = caf::actor_cast<SchedulerActor>(self->current_sender());
         LengthForecast forecast = self->state.foresee(message);
-        if (forecast.answers.empty()) return;
-        self->send(caf::actor_cast<SchedulerActor>(self->current_sender()), std::move(forecast));
+        if (!forecast.answers.empty()) self->send(scheduler, std::move(forecast));
+        self->state.have_read(message, scheduler);
       },
       [self](const LearnLength& message) { self->state.learn(message); },
+      [self](const PromptRead& message) { self->state.take_vector(message); },
   };
 }
 
@@ -38,6 +41,7 @@ void PredictorState::initialize(Self self, Environment environment) {
 
 PredictorState::~PredictorState() {
   for (ModelIndex model = 0; model < predictors_.size(); ++model) save(model);
+  send_stop(reader_);
 }
 
 LengthForecast PredictorState::foresee(const ForecastLength& message) {
@@ -50,10 +54,46 @@ LengthForecast PredictorState::foresee(const ForecastLength& message) {
 void PredictorState::learn(const LearnLength& message) {
   const auto begun = self_->clock().now();
   LengthPredictor& predictor = predictors_.at(message.model);
+  if (reading_.erase(message.sequence) > 0) self_->send(reader_, DropPrompt{message.sequence});
   troupe::learn(predictor, message);
   report();
   note_time_since(begun);
   if (predictor.num_learnt() >= num_saved_[message.model] + kSavedEvery) save(message.model);
+}
+
+void PredictorState::have_read(const ForecastLength& message, const SchedulerActor& scheduler) {
+  const auto encoder = environment_->options.length_encoder;
+  if (!encoder) return;
+  for (const ForecastLength::Question& question : message.questions) {
+    const bool is_wanted = question.waits && predictors_[message.model].lacks_vector(question.sequence) &&
+                           !reading_.contains(question.sequence);
+    if (!is_wanted) continue;
+    if (reading_.size() >= kMostReading) {
+      environment_->metrics.prompts_read_skipped.add();
+      continue;
+    }
+    if (!reader_) {
+      scheduler_ = scheduler;
+      reader_ = self_->system().spawn(make_prompt_reader, environment_, *encoder, scheduler,
+                                      caf::actor_cast<PredictorActor>(self_));
+    }
+    reading_.insert(question.sequence);
+    self_->send(reader_, ReadPrompt{question.ticket});
+  }
+}
+
+void PredictorState::take_vector(const PromptRead& message) {
+  if (reading_.erase(message.sequence) == 0 || !message.vector) return;
+  const auto begun = self_->clock().now();
+  LengthForecast forecast = answer(predictors_.at(message.model), message.sequence, *message.vector);
+  if (!forecast.answers.empty()) self_->send(scheduler_, std::move(forecast));
+  note_time_since(begun);
+}
+
+// nullopt: there is none, or it is not known, and nothing is kept of what was learnt of its vectors.
+std::optional<std::uint64_t> PredictorState::encoder_fingerprint() const {
+  const auto encoder = environment_->options.length_encoder;
+  return encoder ? environment_->models[*encoder].served.fingerprint : std::nullopt;
 }
 
 void PredictorState::note_time_since(std::chrono::steady_clock::time_point begun) const {
@@ -68,8 +108,8 @@ void PredictorState::load(ModelIndex model) {
   if (!served.fingerprint) return;
   const auto text = read_length_file(*directory, served.name);
   if (!text) return;
-  auto predictor =
-      LengthPredictor::decode(*text, environment_->options.serving.aimed_quantile(), *served.fingerprint);
+  auto predictor = LengthPredictor::decode(*text, environment_->options.serving.aimed_quantile(),
+                                           *served.fingerprint, encoder_fingerprint());
   if (!predictor) {
     log(LogLevel::kWarning,
         "what was learnt of lengths is damaged, or of another model of this name, and is learnt anew",
@@ -88,7 +128,8 @@ void PredictorState::save(ModelIndex model) {
   num_saved_[model] = predictor.num_learnt();
   const ServedModel& served = environment_->models[model].served;
   if (!served.fingerprint) return;
-  if (const auto problem = write_length_file(*directory, served.name, predictor.encode(*served.fingerprint)))
+  const std::string text = predictor.encode(*served.fingerprint, encoder_fingerprint());
+  if (const auto problem = write_length_file(*directory, served.name, text))
     log(LogLevel::kWarning, "what was learnt of lengths is not kept",
         {{"model", served.name}, {"reason", *problem}});
 }
@@ -132,13 +173,15 @@ void PredictorState::report() const {
 
 void PredictorState::report_states() const {
   const Metrics& metrics = environment_->metrics;
-  std::uint64_t num_states = 0, num_looks_learnt = 0;
+  std::uint64_t num_states = 0, num_looks_learnt = 0, num_vectors = 0;
   JudgedLooks looks;
   for (const LengthPredictor& predictor : predictors_) {
+    num_vectors += predictor.num_vectors_learnt();
     num_states += predictor.num_states_learnt();
     num_looks_learnt += predictor.num_looks_learnt();
     looks += predictor.accuracy().looks();
   }
+  metrics.vectors_learnt.set(static_cast<double>(num_vectors));
   metrics.states_learnt.set(static_cast<double>(num_states));
   metrics.looks_learnt.set(static_cast<double>(num_looks_learnt));
   if (looks.num == 0) return;
