@@ -10,6 +10,7 @@
 #include <ctime>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -306,11 +307,14 @@ std::uint32_t longest_context(const std::vector<LoadedModel>& models) {
   return longest;
 }
 
-// What was learnt of a model's states is kept by its fingerprint.
-void tell_models_apart(std::vector<LoadedModel>& models, const StateDirectory* directory) {
+// What was learnt of a model's states, and of an encoder's vectors, is kept by its fingerprint.
+void tell_models_apart(std::vector<LoadedModel>& models, std::optional<ModelIndex> encoder,
+                       const StateDirectory* directory) {
   if (!directory) return;
-  for (LoadedModel& model : models) {
-    if (!model.served.has_pages() || !model.options.serving.foresees_lengths()) continue;
+  for (ModelIndex index = 0; index < models.size(); ++index) {
+    LoadedModel& model = models[index];
+    if (!(model.served.has_pages() || index == encoder) || !model.options.serving.foresees_lengths())
+      continue;
     try {
       model.served.fingerprint =
           state_fingerprint(model.options.models.front().dir, model.computation, directory->descriptor());
@@ -376,6 +380,7 @@ int run_serve(const ServeCommand& command, EndingSignals& signals) {
 
   check_model_directory(options);
   check_model_name(options);
+  const auto length_encoder = find_length_encoder(options);
   check_cuda_settings(options);
   auto tracing = prepare_tracing(options);
   const auto tls = from_option("--tls-certificate, --tls-key", [&] { return load_tls_identity(options); });
@@ -395,7 +400,8 @@ int run_serve(const ServeCommand& command, EndingSignals& signals) {
   EngineOptions engine_settings = engine_options(models.front().options);
   engine_settings.serving.max_waiting = options.serving.max_waiting;  // of all models together, at the door
   keep_pages(models, state_directory.get(), engine_settings.cache);
-  tell_models_apart(models, state_directory.get());
+  engine_settings.length_encoder = length_encoder;
+  tell_models_apart(models, length_encoder, state_directory.get());
   measure_encoders(models, state_directory.get());
   measure_cells(models, state_directory.get());
   engine_settings.store.directory = state_directory;

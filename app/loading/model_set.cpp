@@ -119,6 +119,29 @@ void check_quantization(const Options& options) {
     log(LogLevel::kInfo, "weights are not quantized, the model is no decoder", {{"model", name}});
 }
 
+std::optional<ModelIndex> find_length_encoder(const Options& options) {
+  if (options.length_encoder.empty()) return std::nullopt;
+  std::string names;
+  for (ModelIndex index = 0; index < options.models.size(); ++index) {
+    const std::string name = served_name(options.models[index]);
+    const ModelConfig config = load_model_config(options.models[index].dir);
+    if (!config.encoder || config.labels()) continue;
+    if (name != options.length_encoder) {
+      names += (names.empty() ? "" : ", ") + name;
+      continue;
+    }
+    if (!options.serving.foresees_lengths())
+      log(LogLevel::kWarning,
+          "--length-encoder has no effect: without --reservation predicted or an --admission-order by length "
+          "nothing is foreseen",
+          {{"model", name}});
+    return index;
+  }
+  throw ConfigurationError("--length-encoder: expected the name of a served model of embeddings (" +
+                           (names.empty() ? "there is none" : names) + "), got '" + options.length_encoder +
+                           "'");
+}
+
 std::vector<LoadedModel> load_models(const Options& options) {
   check_model_directory(options);
   check_quantization(options);

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,10 @@ Options options_of_model(const Options& options, std::size_t model, std::uint64_
 // Throws ConfigurationError: --quantize asks for blocks, and no model is a decoder, whose weights alone are
 // made into them. Beside a decoder, models of other kinds are as they are without it.
 void check_quantization(const Options& options);
+
+// The model of --length-encoder; nullopt: none is asked for. Throws ConfigurationError: --length-encoder
+// names no model of vectors.
+std::optional<ModelIndex> find_length_encoder(const Options& options);
 
 // In the order of the options. Before a device is made their store directory must be open in this process,
 // or "none": packed weights are kept there. A model that encodes takes what it needs; what is left

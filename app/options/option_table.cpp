@@ -148,9 +148,19 @@ Entries cuda_options() {
   };
 }
 
-// The engine core's options: all of [scheduler], and the first of [cache].
+// The engine core's options: all of [scheduler] but one, and the first of [cache].
 Entries serving_options() {
-  return options_of(serving_table(), [](Options& options) -> ServingSettings& { return options.serving; });
+  Entries entries =
+      options_of(serving_table(), [](Options& options) -> ServingSettings& { return options.serving; });
+  const auto place = std::find_if(entries.begin(), entries.end(), [](const OptionEntry& entry) {
+    return entry.key == "scheduler.encoder_batching";
+  });
+  entries.insert(
+      place, {"scheduler.length_encoder", "--length-encoder",
+              "where lengths are foreseen, the name of a served model of embeddings that reads the end of "
+              "each prompt that waits: its vectors help to tell how long answers will be (empty: none)",
+              &Options::length_encoder, 0, 0, {}, Unit::kNone, {}, wrong_model_name});
+  return entries;
 }
 
 Entries cache_options() {

@@ -72,6 +72,7 @@ struct Options {
                              .prefill_chunk = 0,
                              .max_in_flight = 0,
                              .keep_for = std::chrono::days(7)};
+  std::string length_encoder;  // name of one of the models; empty: none
   // [cache]
   std::uint64_t cache_host_memory = kHostMemoryAuto;
   double host_memory_share = 1;  // no option: of what kHostMemoryAuto has for all models

@@ -2,10 +2,13 @@
 #include "app/loading/model_set.hpp"
 
 #include <string>
+#include <utility>
 
 #include <doctest/doctest.h>
 
 #include "app/options/configuration_error.hpp"
+#include "tests/support/small_embedder.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 using namespace troupe;
 
@@ -89,4 +92,33 @@ TEST_CASE("model set: --quantize is refused where no model is a decoder, by the 
   options.models.pop_back();
   options.quantize = "none";
   CHECK_NOTHROW(check_quantization(options));
+}
+
+TEST_CASE("model set: lengths are foreseen with the help of a model of vectors, and of no other") {
+  const test::TemporaryDirectory directory;
+  test::write_small_embedder(directory.path() / "embedder");
+  Options options;
+  options.serving.reservation = ReservationPolicy::kPredicted;
+  options.models = {{.dir = TROUPE_SOURCE_DIR "/tests/fixtures/families/qwen3"},
+                    {.dir = (directory.path() / "embedder").string()}};
+  CHECK_FALSE(find_length_encoder(options));
+  options.length_encoder = "embedder";
+  CHECK(find_length_encoder(options) == 1);
+  std::swap(options.models[0], options.models[1]);
+  CHECK(find_length_encoder(options) == 0);
+  for (const char* name : {"qwen3", "nobody"}) {
+    options.length_encoder = name;
+    CHECK_THROWS_WITH_AS(
+        find_length_encoder(options),
+        ("--length-encoder: expected the name of a served model of embeddings (embedder), got '" +
+         std::string(name) + "'")
+            .c_str(),
+        ConfigurationError);
+  }
+  options.models.erase(options.models.begin());
+  CHECK_THROWS_WITH_AS(
+      find_length_encoder(options),
+      "--length-encoder: expected the name of a served model of embeddings (there is none), got "
+      "'nobody'",
+      ConfigurationError);
 }

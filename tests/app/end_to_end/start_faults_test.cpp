@@ -66,6 +66,8 @@ TEST_CASE("start faults: each is named by its option, with status 78, before any
        "--model",
        "/nonexistent/model: no such model directory or GGUF file"},
       {{"--port", "0", "--model", (place.path() / "empty").string()}, "--model", "config.json: is missing"},
+      {{"--port", "0", "--length-encoder", "nobody"}, "--length-encoder", "(there is none), got 'nobody'"},
+      {{"--port", "0", "--length-encoder", "demo"}, "--length-encoder", "got 'demo'"},
       {{"--port", "0", "--trace-endpoint", "localhost"}, "--trace-endpoint", "got 'localhost'"},
       {{"--port", "0", "--trace-file", "/nonexistent/spans"}, "--trace-file", "/nonexistent/spans: No such"},
       {{"--port", "0", "--config", place.path().string()}, "--config", "got a directory"},

@@ -18,6 +18,7 @@
 #include "tests/support/observability/received_span.hpp"
 #include "tests/support/observability/server_metrics.hpp"
 #include "tests/support/process/server_process.hpp"
+#include "tests/support/small_embedder.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 using namespace troupe::test;
@@ -184,4 +185,46 @@ TEST_CASE("lengths: answers that run are looked at, which costs less than what s
   CHECK(told.num_shrunk > 0);  // at the end of a prefill they only grow
   CHECK(told.num_grown == metrics.sum("troupe_reservations_refined_total"));
   CHECK(told.num_shrunk == metrics.sum("troupe_reservations_shrunk_total"));
+}
+
+// Two run at once, so most of the eight that ask at the same time wait. The embedder is a BERT of random
+// weights: that there is something to be learnt of its vectors is others' concern.
+TEST_CASE(
+    "lengths: an encoder reads the prompts that wait, what it tells is kept, and answers are the same") {
+  constexpr int kQuestions = 160;
+  const TemporaryDirectory directory;
+  const auto embedder = directory.path() / "embedder";
+  write_small_embedder(embedder);
+  const std::string store = (directory.path() / "state").string();
+  const auto reading = flags({"--model", embedder.string(), "--reservation", "predicted", "--length-encoder",
+                              "embedder", "--max-batch-sequences", "2", "--store-directory", store});
+  std::vector<std::string> expected;
+  {
+    const ServerProcess server(flags({}));
+    expected = answers_to(server.port(), kDifferent);
+  }
+  double num_read = 0;
+  for (int start = 0; start < 2; ++start) {
+    ServerProcess server(reading);
+    const auto answers = answers_to(server.port(), kQuestions);
+    for (std::size_t i = 0; i < answers.size(); ++i) CHECK(answers[i] == expected[i % kDifferent]);
+    CHECK(has_learnt(server, kQuestions * (start + 1)));
+    const ServerMetrics metrics(server.port());
+    num_read += metrics.sum("troupe_length_readings_total", "outcome=\"read\"");
+    CHECK(num_read > 40 * (start + 1));
+    CHECK(metrics.sum("troupe_length_readings_total", "outcome=\"failed\"") == 0);
+    // With those of the start before. A vector that comes with the end of its answer is not learnt from.
+    const double num_learnt = metrics.sum("troupe_length_forecast_vectors");
+    CHECK(num_learnt <= num_read);
+    CHECK(num_learnt > 0.8 * num_read);
+    CHECK(metrics.sum("troupe_length_forecast_loss_tokens", "stage=\"encoder\"") > 0);
+    MESSAGE(num_read << " prompts read; mean pinball loss "
+                     << metrics.sum("troupe_length_forecast_loss_tokens", "stage=\"encoder\"")
+                     << " tokens by vectors, "
+                     << metrics.sum("troupe_length_forecast_loss_tokens", "stage=\"beginning\"")
+                     << " without");
+    server.signal(SIGTERM);
+    CHECK(server.wait() == 0);
+  }
+  CHECK(file_text(only_length_file(store)).find("\nreading head ") != std::string::npos);
 }
