@@ -106,7 +106,7 @@ TEST_CASE("simulation: every invariant holds, whatever the seed") {
     check_seed(*seed, totals);
   } else {
     const std::uint64_t num_seeds =
-        number_from("TROUPE_SIM_SEEDS").value_or(test::fewer_if_sanitized(kSeedsInEveryRun));
+        number_from("TROUPE_SIM_SEEDS").value_or(test::fewer_if_sanitized(kSeedsInEveryRun, 8));
     const std::uint64_t first = number_from("TROUPE_SIM_FIRST_SEED").value_or(0);
     for (std::uint64_t seed = first; seed < first + num_seeds; ++seed) check_seed(seed, totals);
     if (num_seeds >= kSeedsInEveryRun) {

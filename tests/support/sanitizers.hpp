@@ -19,14 +19,16 @@
 
 namespace troupe::test {
 
+#if defined(TROUPE_ASAN) || defined(TROUPE_TSAN)
+inline constexpr bool kIsSanitized = true;
+#else
+inline constexpr bool kIsSanitized = false;
+#endif
+
 // Of the seeds or states that a release build goes through, so many are enough where each
 // takes several times as long and the fault looked for is one of memory.
-constexpr std::uint64_t fewer_if_sanitized(std::uint64_t number) {
-#if defined(TROUPE_ASAN) || defined(TROUPE_TSAN)
-  return number / 4;
-#else
-  return number;
-#endif
+constexpr std::uint64_t fewer_if_sanitized(std::uint64_t number, std::uint64_t divisor = 4) {
+  return kIsSanitized ? number / divisor : number;
 }
 
 }  // namespace troupe::test
