@@ -20,6 +20,7 @@
 #include "telemetry/log.hpp"
 #include "tests/store/stored_conversations.hpp"
 #include "tests/support/file_text.hpp"
+#include "tests/support/sanitizers.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 using namespace troupe;
@@ -30,6 +31,8 @@ namespace {
 constexpr std::int64_t kNow = 1'000'000;
 constexpr std::size_t kPageSize = SqlitePages::kPageSize;
 constexpr std::size_t kNumResponses = 40;
+// From a damaged page to the next one that is tried.
+constexpr std::size_t kPageStep = kIsSanitized ? 3 : 1;
 
 // Twenty conversations of two turns: texts of all lengths, some over many pages.
 std::vector<StoredResponse> some_conversations() {
@@ -127,7 +130,7 @@ TEST_CASE("damaged store: one flipped byte at the head of any page costs nothing
   const auto intact = original.text();
   const std::size_t num_pages = intact.size() / kPageSize;
   REQUIRE(num_pages > 12);
-  for (std::size_t page = 1; page < num_pages; ++page) {
+  for (std::size_t page = 1; page < num_pages; page += kPageStep) {
     CAPTURE(page);
     Fixture fixture;
     fixture.change(
@@ -142,9 +145,9 @@ TEST_CASE("damaged store: one flipped byte at the head of any page costs nothing
 TEST_CASE("damaged store: a page of zeros costs what was on it, and those are told") {
   const Fixture original;
   const auto intact = original.text();
-  std::size_t num_salvaged = 0;
+  std::size_t num_salvaged = 0, num_tried = 0;
   const std::size_t num_pages = intact.size() / kPageSize;
-  for (std::size_t page = 1; page < num_pages; ++page) {
+  for (std::size_t page = 1; page < num_pages; page += kPageStep) {
     CAPTURE(page);
     Fixture fixture;
     fixture.change([&](std::string& bytes) { bytes.replace(page * kPageSize, kPageSize, kPageSize, '\0'); });
@@ -154,8 +157,9 @@ TEST_CASE("damaged store: a page of zeros costs what was on it, and those are to
     CHECK(num_whole >= kNumResponses / 2);
     CHECK(num_whole + num_told == kNumResponses);
     num_salvaged += num_whole;
+    ++num_tried;
   }
-  CHECK(num_salvaged > (num_pages - 1) * (kNumResponses - 4));
+  CHECK(num_salvaged > num_tried * (kNumResponses - 4));
 }
 
 TEST_CASE("damaged store: flipped bits cost what they hit") {
