@@ -19,6 +19,7 @@
 #include "generation.hpp"
 #include "gpu/model/safetensors.hpp"
 #include "tests/support/gpu/safetensors_values.hpp"
+#include "tests/support/sanitizers.hpp"
 #include "tests/support/source_file.hpp"
 
 namespace troupe {
@@ -141,7 +142,8 @@ void check_family(const std::filesystem::path& model, const Expectation& expecta
 // Chunks, pages, order, graphs and batches in flight change no token, but for near ties.
 void check_company(const std::filesystem::path& model, const Expectation& expectation) {
   CAPTURE(model);
-  for (std::uint32_t seed = 1; seed <= 3; ++seed) {
+  constexpr std::uint32_t kSeeds = test::kIsSanitized ? 2 : 3;  // two: with one batch in flight, and two
+  for (std::uint32_t seed = 1; seed <= kSeeds; ++seed) {
     set_stream_order(seed);
     const Answers answers =
         answers_of(model, expectation.requests, DataType::kF32,
@@ -240,7 +242,8 @@ TEST_CASE("cuda families: a window that all layers have, with Phi-3's factors fo
 TEST_CASE("cuda families: with windows a sequence has the same bits in bf16 alone and among others") {
   const GpuRuntime runtime;
   const std::vector<DirectRequest> company = company_within_windows();
-  for (const char* family : {"mistral", "qwen2"}) check_same_bits(families() / family, company);
+  check_same_bits(families() / "mistral", company);
+  if (!test::kIsSanitized) check_same_bits(families() / "qwen2", company);
   const TemporaryDirectory phi3;
   write_short_phi3(phi3);
   check_same_bits(phi3.path(), company);
