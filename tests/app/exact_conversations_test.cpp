@@ -39,9 +39,13 @@ namespace {
 
 constexpr std::size_t kNumKinds = 10;
 // Of all kinds. The sanitizers make the network some ten times slower.
-constexpr std::size_t kTurnsInEveryRun = test::kIsSanitized ? 750 : 2500;
-constexpr std::size_t kNumConversations = test::kIsSanitized ? 12 : 24;
-constexpr std::size_t kLifeDivisor = test::kIsSanitized ? 2 : 1;  // or no server would come and go
+#if defined(TROUPE_ASAN) || defined(TROUPE_TSAN)
+constexpr std::size_t kTurnsInEveryRun = 1500;
+constexpr std::size_t kNumConversations = 12;
+#else
+constexpr std::size_t kTurnsInEveryRun = 2500;
+constexpr std::size_t kNumConversations = 24;
+#endif
 constexpr std::uint64_t kSeed = 7;
 constexpr std::size_t kMostAtOnce = 16;
 constexpr std::size_t kMostHistory = 2600;  // characters
@@ -221,16 +225,15 @@ Played play(const Kind& kind) {
   const StateDirectory directory(place.path());
   Metrics metrics("demo");
   auto life = std::make_unique<Life>(kind, &directory, metrics);
-  const std::size_t turns_a_life = kind.turns_a_life / kLifeDivisor;
-  std::size_t end_of_life = turns_a_life;
+  std::size_t end_of_life = kind.turns_a_life;
 
   std::mt19937_64 random(kSeed), damage(kSeed);
   std::vector<std::vector<ChatMessage>> histories(kNumConversations);
   Played played;
   played.conversations.resize(kNumConversations);
   for (std::size_t turn = 0; turn < num_turns();) {
-    if (turns_a_life > 0 && turn >= end_of_life) {
-      end_of_life += turns_a_life;
+    if (kind.turns_a_life > 0 && turn >= end_of_life) {
+      end_of_life += kind.turns_a_life;
       if (damage() % 2 == 0) life->engine().flush(std::chrono::seconds(10));
       life.reset();
       if (damage() % 4 == 0) flip_bits(place.path() / "kv-pages.data", damage);
