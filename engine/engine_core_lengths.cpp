@@ -150,7 +150,7 @@ void EngineCore::foresee_again() {
   if (!command.questions.empty()) out_->push_back(std::move(command));
 }
 
-// Questions are asked before it is known who of them joins. first_command: of this event.
+// Questions are asked before it is known which sequences join. first_command: of this event.
 void EngineCore::note_waiting(std::size_t first_command) {
   if (!options_.serving.foresees_lengths()) return;
   for (std::size_t i = first_command; i < out_->size(); ++i) {

@@ -54,6 +54,7 @@ LengthForecast PredictorState::foresee(const ForecastLength& message) {
 void PredictorState::learn(const LearnLength& message) {
   const auto begun = self_->clock().now();
   LengthPredictor& predictor = predictors_.at(message.model);
+  asked_.erase(message.sequence);
   if (reading_.erase(message.sequence) > 0) self_->send(reader_, DropPrompt{message.sequence});
   troupe::learn(predictor, message);
   report();
@@ -65,9 +66,7 @@ void PredictorState::have_read(const ForecastLength& message, const SchedulerAct
   const auto encoder = environment_->options.length_encoder;
   if (!encoder) return;
   for (const ForecastLength::Question& question : message.questions) {
-    const bool is_wanted = question.waits && predictors_[message.model].lacks_vector(question.sequence) &&
-                           !reading_.contains(question.sequence);
-    if (!is_wanted) continue;
+    if (!question.waits || asked_.contains(question.sequence)) continue;
     if (reading_.size() >= kMostReading) {
       environment_->metrics.prompts_read_skipped.add();
       continue;
@@ -78,6 +77,7 @@ void PredictorState::have_read(const ForecastLength& message, const SchedulerAct
                                       caf::actor_cast<PredictorActor>(self_));
     }
     reading_.insert(question.sequence);
+    asked_.insert(question.sequence);
     self_->send(reader_, ReadPrompt{question.ticket});
   }
 }
@@ -112,7 +112,9 @@ void PredictorState::load(ModelIndex model) {
                                            *served.fingerprint, encoder_fingerprint());
   if (!predictor) {
     log(LogLevel::kWarning,
-        "what was learnt of lengths is damaged, or of another model of this name, and is learnt anew",
+        "what was learnt of lengths is damaged, of another version or of another model of this name, and is "
+        "learnt "
+        "anew",
         {{"model", served.name}, {"file", length_file_name(served.name)}});
     return;
   }

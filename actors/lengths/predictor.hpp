@@ -4,7 +4,8 @@
 // knowledge is kept in the state directory. Nothing waits for it, and its end ends nothing else.
 //
 // Where the engine has a model for that, it has the prompts of requests that wait read
-// (actors/lengths/prompt_reader.hpp), a few at a time; others are asked about again and are read then.
+// (actors/lengths/prompt_reader.hpp), each once, a few at a time; others are asked about again and are read
+// then.
 #pragma once
 
 #include <chrono>
@@ -52,7 +53,8 @@ class PredictorState {
   std::vector<std::uint64_t> num_saved_;     // so, too: answers learnt when it was saved last
   SchedulerActor scheduler_;                 // null: nothing was to be read yet
   PromptReaderActor reader_;                 // so, too
-  std::set<SequenceId> reading_;
+  std::set<SequenceId> reading_;             // under way
+  std::set<SequenceId> asked_;               // so, too, or tried: once is enough, whatever comes of it
 };
 
 PredictorActor::behavior_type make_predictor(PredictorState::Self self, Environment environment);

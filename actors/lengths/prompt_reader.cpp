@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/lengths/prompt_reader.hpp"
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 #include <vector>
@@ -15,6 +16,10 @@ namespace {
 
 // Requests count from 1, and none comes so far.
 constexpr SequenceId kInputMark = SequenceId{1} << 63U;
+
+// Tokens, as many as small encoders take: the end of the last message, which tells most. A longer pass would
+// keep batches of others waiting.
+constexpr std::uint32_t kLongestReading = 512;
 
 SequenceId input_for(SequenceId sequence) { return sequence | kInputMark; }
 
@@ -74,7 +79,8 @@ void PromptReaderState::read(const ReadPrompt& message) {
 
 // Empty: there is nothing to be read, or no device has said how long an input may be.
 std::vector<std::int32_t> PromptReaderState::input_of(const AdmissionTicket& ticket) const {
-  const auto longest = environment_->board->serving_limits(encoder_).context_length;
+  const auto longest =
+      std::min(environment_->board->serving_limits(encoder_).context_length, kLongestReading);
   try {
     return encode_prompt_end(*environment_->models[ticket.model].served.tokenizer, ticket.prompt,
                              *environment_->models[encoder_].served.tokenizer, longest);
@@ -85,7 +91,9 @@ std::vector<std::int32_t> PromptReaderState::input_of(const AdmissionTicket& tic
 
 void PromptReaderState::drop(SequenceId sequence) {
   const SequenceId input = input_for(sequence);
-  if (readings_.erase(input) > 0) self_->send(scheduler_, StopSequence{.sequence = input});
+  if (readings_.erase(input) == 0) return;
+  environment_->metrics.prompts_read_skipped.add();
+  self_->send(scheduler_, StopSequence{.sequence = input});
 }
 
 void PromptReaderState::take_vector(const Encoded& encoded) {

@@ -67,7 +67,8 @@ LengthGuess LengthPredictor::foresee(std::uint64_t answer, const LengthQuestion&
   }
   guess_by_vector(awaited);
   const LengthGuess result{.reserved = awaited.reserved_waiting(), .likely = awaited.likely};
-  if (awaited_.size() < kMostAwaited) awaited_.insert_or_assign(answer, std::move(awaited));
+  if (before != awaited_.end() || awaited_.size() < kMostAwaited)
+    awaited_.insert_or_assign(answer, std::move(awaited));
   return result;
 }
 
@@ -248,7 +249,12 @@ void LengthPredictor::forget_encoder() {
   reading_ = StateHead(quantile());
   ForecastAccuracy accuracy(accuracy_.quantile());
   for (JudgedAnswer judged : accuracy_.answers()) {
-    judged.guesses[place_of(Stage::kEncoder)] = judged.guesses[place_of(Stage::kBeginning)];
+    const LengthGuess forgotten = judged.guesses[place_of(Stage::kEncoder)];
+    for (const Stage stage : {Stage::kEncoder, Stage::kState}) {
+      LengthGuess& guess = judged.guesses[place_of(stage)];
+      if (guess.reserved == forgotten.reserved && guess.likely == forgotten.likely)
+        guess = judged.guesses[place_of(Stage::kBeginning)];
+    }
     accuracy.add(judged);
   }
   accuracy_ = std::move(accuracy);

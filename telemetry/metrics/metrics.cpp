@@ -352,10 +352,11 @@ void Metrics::define_forecasts() {
                  "Answers from which a head on an encoder's vectors of prompts that waited has learnt, now "
                  "and earlier.");
   const auto prompts_read = [&](const std::string& outcome) {
-    return make.counter("troupe_length_readings_total",
-                        "Prompts that waited, for the encoder of --length-encoder: read, skipped (as many as "
-                        "may be were under way) or failed.",
-                        {{"outcome", outcome}});
+    return make.counter(
+        "troupe_length_readings_total",
+        "Times that the encoder of --length-encoder was wanted for a prompt that waited: it was "
+        "read, skipped (as many as may be were under way, or its request ended) or failed.",
+        {{"outcome", outcome}});
   };
   prompts_read_done = prompts_read("read");
   prompts_read_skipped = prompts_read("skipped");

@@ -14,7 +14,7 @@ typedef std::int32_t AliasI __attribute__((aligned(1), may_alias));
 // Codes up to which two products have a sum of 16 bits with sign.
 constexpr int kMostNarrowCode = 128;
 
-// Quads whose products, two of each, still have such a sum.
+// The number of quads that still have such a sum of their products, two of each.
 constexpr int quads_in_16_bits(int most_code) { return 0x7FFF / (2 * 127 * most_code); }
 
 #if defined(__AVX2__) && !defined(__AVX512VNNI__)

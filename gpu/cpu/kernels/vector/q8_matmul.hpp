@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cuts a block of a product of rows in 8 bits (matmul/q8_rows.hpp) into register tiles. Weights of 4
 // bits are opened in registers for any number of rows, other formats for a few; for more, the blocks of a
-// super-block are opened once into a buffer that stays in the cache. Codes in that buffer have 8 bits, so where
-// sums of 16 bits are quicker than those of 32, weights of 5 and 6 bits stay in registers, too. All give the same
-// bits, and a row has the same bits in every batch.
+// super-block are opened once into a buffer that stays in the cache. Codes in that buffer have 8 bits, so
+// where sums of 16 bits are quicker than those of 32, weights of 5 and 6 bits stay in registers, too. All
+// give the same bits, and a row has the same bits in every batch.
 #pragma once
 
 #include "gpu/cpu/kernels/kernel_table.hpp"
