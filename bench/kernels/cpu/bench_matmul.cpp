@@ -132,6 +132,10 @@ int main(int argc, char** argv) {
               setting.num_pairs, kRotatedBytes >> 20);
   std::printf("read: %.1f GB/s\n", bandwidth / 1e9);
   for (const DataType type : {DataType::kBF16, DataType::kF32}) {
+    if (!OnednnMatrix::can_multiply(type)) {
+      std::printf("%s: not compared, oneDNN has no such product for this processor\n", name_of(type).data());
+      continue;
+    }
     Comparison comparison(setting, type, team);
     for (const std::size_t rows : {1, 4, 16, 64, 256, 512}) comparison.print(rows, bandwidth);
   }

@@ -175,7 +175,7 @@ TEST_CASE("families: SmolLM3, with layers that have no positions, is that of tra
 }
 
 TEST_CASE("families: Mixtral, whose tokens choose two of five experts, is that of transformers") {
-  check_family("mixtral");
+  check_family("mixtral", 0, 0.05);  // a rounding may choose another expert
 }
 
 TEST_CASE("families: Qwen3-MoE, with dense layers and shares that don't sum to 1, is that of transformers") {

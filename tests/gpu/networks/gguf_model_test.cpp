@@ -104,6 +104,12 @@ double distance(const CapturedLogits& a, const CapturedLogits& b) {
   return std::sqrt(squares / size);
 }
 
+// Of each request's first token: the following ones are drawn, and may be others where numbers are rounded.
+CapturedLogits first_of(CapturedLogits logits) {
+  for (auto& [request, rows] : logits) rows.resize(1);
+  return logits;
+}
+
 // Kept blocks have the opened ones' values, but their sums are rounded at other places.
 void check_kept(const ModelConfig& config, BlockFormat format, const test::FormatOf& format_of = {}) {
   const TemporaryDirectory place;
@@ -114,7 +120,8 @@ void check_kept(const ModelConfig& config, BlockFormat format, const test::Forma
   CHECK(kept.tokens == exact.tokens);
   CHECK(distance(kept.logits, exact.logits) > 0.0);
   CHECK(distance(kept.logits, exact.logits) < 1e-5);
-  CHECK(distance(answer_of(gguf, DataType::kBF16, Quantization::kKeep).logits, exact.logits) < 2e-2);
+  const Answer rounded = answer_of(gguf, DataType::kBF16, Quantization::kKeep);
+  CHECK(distance(first_of(rounded.logits), first_of(exact.logits)) < 2e-2);
 }
 
 // The matrices of a Q4_K_M file that are more precise.

@@ -187,6 +187,22 @@ struct OnednnMatmulRun {
   }
 };
 
+bool OnednnMatrix::can_multiply(DataType type) {
+  State state;
+  state.num_inputs = kPanelWidth;
+  state.type = type;
+  State::Slice slice;
+  slice.num_columns = kPanelWidth;
+  const dnnl::memory::desc any(dims_of(kPanelWidth, kPanelWidth), dnnl_type(type),
+                               dnnl::memory::format_tag::any);
+  try {
+    state.describe(slice, {.rows = kMaxRows, .a_stride = kPanelWidth}, any);
+    return true;
+  } catch (const dnnl::error&) {
+    return false;
+  }
+}
+
 OnednnMatrix::OnednnMatrix(const std::vector<MatrixSource>& sources, std::size_t num_inputs, DataType type,
                            std::size_t num_slices)
     : state_(std::make_unique<State>()) {

@@ -63,6 +63,11 @@ void compare(std::size_t rows, std::size_t outputs, std::size_t inputs, DataType
 
 TEST_CASE("onednn: agrees with our product, slices on different threads") {
   for (const DataType type : {DataType::kF32, DataType::kBF16}) {
+    if (!OnednnMatrix::can_multiply(type)) {
+      CHECK(type == DataType::kBF16);
+      MESSAGE("not compared in bf16: oneDNN has no such product for this processor");
+      continue;
+    }
     compare(4, 96, 64, type, 2, 1e-5);
     compare(33, 100, 130, type, 3, 1e-5);
     compare(70, 33, 256, type, 1, 1e-5);
