@@ -8,6 +8,7 @@
 #include <chrono>
 #include <fstream>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -244,18 +245,22 @@ std::vector<std::string> answers_in_rounds(sim::SimWorld& world, std::uint64_t n
   return texts;
 }
 
+// label: as in stage="encoder".
+double value_of(sim::SimWorld& world, const std::string& name, const std::string& label) {
+  std::istringstream lines(world.metrics().expose());
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with(name + "{") && line.find(label) != std::string::npos)
+      return std::stod(line.substr(line.rfind(' ') + 1));
+  FAIL("there is no " << name << " of " << label);
+  return 0;
+}
+
 double outcome(sim::SimWorld& world, const std::string& of) {
-  const std::string all = world.metrics().expose();
-  const auto line = all.find("troupe_length_readings_total{outcome=\"" + of + "\"} ");
-  REQUIRE(line != std::string::npos);
-  return std::stod(all.substr(all.find("} ", line) + 2));
+  return value_of(world, "troupe_length_readings_total", "outcome=\"" + of + "\"");
 }
 
 double loss_of(sim::SimWorld& world, const std::string& stage) {
-  const std::string all = world.metrics().expose();
-  const auto line = all.find("troupe_length_forecast_loss_tokens{stage=\"" + stage + "\"} ");
-  REQUIRE(line != std::string::npos);
-  return std::stod(all.substr(all.find("} ", line) + 2));
+  return value_of(world, "troupe_length_forecast_loss_tokens", "stage=\"" + stage + "\"");
 }
 
 TEST_CASE("predictor: prompts that wait are read, the scheduler hears of it, and answers are the same") {
@@ -306,11 +311,34 @@ TEST_CASE("predictor: no more prompts than a few are read at once, and with a sl
     CHECK(outcome(world, "skipped") > 0);
     REQUIRE(world.run());
     for (const auto& client : clients) CHECK(client->finished().has_value());
-    // Others were asked about again.
-    CHECK(outcome(world, "read") >
-          (batch_time < std::chrono::milliseconds(1) ? PredictorState::kMostReading : 0));
+    CHECK(outcome(world, "read") > 0);
     CHECK(leftovers(world) == "");
   }
+}
+
+TEST_CASE("predictor: a prompt that kills the encoder's device is read once, and costs no answer") {
+  sim::SimWorld world(reading());
+  answers_in_rounds(world, 1);
+  for (std::uint64_t i = 0; i < 7; ++i) {
+    const auto client = submit(world, of_kind(false, 100 + i));
+    REQUIRE(world.run());
+    CHECK(client->finished());
+  }
+  // With the next answer those that wait are asked about again.
+  const auto clients = ask_eight(world, 20);
+  const SequenceId poison = clients.back()->id() | SequenceId{1} << 63U;
+  int num_faults = 0;
+  world.devices().choose_fault = [&](const Batch& batch, std::uint64_t) {
+    for (const auto& slice : batch.slices)
+      if (slice.sequence == poison) return ++num_faults, sim::Fault::kBatchError;
+    return sim::Fault::kNone;
+  };
+  REQUIRE(world.run());
+  for (const auto& client : clients) CHECK(client->finished());
+  CHECK(num_faults > 0);
+  CHECK(num_faults <= 3);
+  CHECK(outcome(world, "failed") == 1);
+  CHECK(leftovers(world) == "");
 }
 
 TEST_CASE("predictor: what is being read ends with its request, and with the engine") {
@@ -349,31 +377,6 @@ TEST_CASE("predictor: an encoder whose batches kill its device costs no answer")
   };
   CHECK(answers_in_rounds(world, 3) == expected);
   CHECK(num_faults > 4);
-  CHECK(leftovers(world) == "");
-}
-
-TEST_CASE("predictor: a prompt that kills the encoder's device is read once, and costs no answer") {
-  sim::SimWorld world(reading());
-  answers_in_rounds(world, 1);
-  for (std::uint64_t i = 0; i < 7; ++i) {
-    const auto client = submit(world, of_kind(false, 100 + i));
-    REQUIRE(world.run());
-    CHECK(client->finished());
-  }
-  // With the next answer those that wait are asked about again.
-  const auto clients = ask_eight(world, 20);
-  const SequenceId poison = clients.back()->id() | SequenceId{1} << 63U;
-  int num_faults = 0;
-  world.devices().choose_fault = [&](const Batch& batch, std::uint64_t) {
-    for (const auto& slice : batch.slices)
-      if (slice.sequence == poison) return ++num_faults, sim::Fault::kBatchError;
-    return sim::Fault::kNone;
-  };
-  REQUIRE(world.run());
-  for (const auto& client : clients) CHECK(client->finished());
-  CHECK(num_faults > 0);
-  CHECK(num_faults <= 3);
-  CHECK(outcome(world, "failed") == 1);
   CHECK(leftovers(world) == "");
 }
 

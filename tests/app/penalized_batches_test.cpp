@@ -31,6 +31,7 @@ constexpr const char* kPrompts[] = {"Count from 3 to 20.", "My name is Anna."};
 Options demo_options() {
   Options options;
   options.models.front().dir = TROUPE_SOURCE_DIR "/models/demo";
+  options.compute_type = "bf16";
   options.store_directory = "none";  // weights stay out of the state directory of who runs this
   options.memory_bytes = 64 << 20;
   return options;
@@ -39,6 +40,7 @@ Options demo_options() {
 std::shared_ptr<const cuda::CudaModel> load_cuda_model() {
   BackendSettings settings;
   settings.model_dir = demo_options().models.front().dir;
+  settings.compute_type = DataType::kBF16;
   settings.num_slots = 2;
   settings.max_batch_tokens = 64;
   settings.max_pages = 16;

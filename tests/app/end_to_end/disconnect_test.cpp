@@ -39,7 +39,7 @@ constexpr std::size_t kNumConversations = 24;
 
 std::vector<std::string> little_memory(const std::string& store) {
   // clang-format off
-  return {"--model", TROUPE_SOURCE_DIR "/models/demo", "--memory", "16MiB",
+  return {"--model", TROUPE_SOURCE_DIR "/models/demo", "--memory", "16MiB", "--compute-type", "bf16",
           "--cache-host-memory", "6MiB", "--cache-disk-space", "8MiB", "--store-directory", store,
           "--max-batch-sequences", "8", "--max-batch-tokens", "128", "--prefill-chunk", "64",
           "--max-waiting", "12", "--log-format", "json", "--log-level", "info", "--log-requests"};

@@ -23,6 +23,8 @@ using Flags = std::vector<std::string>;
 Flags serve_flags(const Flags& more) {
   Flags flags = {"--model",
                  TROUPE_SOURCE_DIR "/models/demo",
+                 "--compute-type",
+                 "bf16",
                  "--log-level",
                  "warning",
                  "--max-batch-sequences",

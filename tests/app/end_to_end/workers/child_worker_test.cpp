@@ -135,7 +135,7 @@ TEST_CASE("child worker: a worker that dies too often ends the server, with its 
 }
 
 TEST_CASE("child worker: what its predecessor left on the host, the next one uses") {
-  ServerProcess server(flags_with({}, "18MiB"));  // some 80 pages on the device
+  ServerProcess server(flags_with({"--compute-type", "bf16"}, "18MiB"));  // some 80 pages on the device
   Conversation conversation(800);
   conversation.say(server.port(), "My name is Clara.");
   conversation.say(server.port(), "Count from 3 to 60.");
