@@ -24,8 +24,8 @@ class OnednnMatrix {
   // False: oneDNN has no product of that type for this processor, as of bf16 without AVX-512.
   static bool can_multiply(DataType type);
 
-  // The type is one that can_multiply() has. As PackedMatrix; cut by columns of the output into num_slices (at most
-  // one per 32 outputs), each packed on its own. Packs at once, in this thread.
+  // The type is one that can_multiply() has. As PackedMatrix; cut by columns of the output into num_slices
+  // (at most one per 32 outputs), each packed on its own. Packs at once, in this thread.
   OnednnMatrix(const std::vector<MatrixSource>& sources, std::size_t num_inputs, DataType type,
                std::size_t num_slices);
   ~OnednnMatrix();
