@@ -211,12 +211,12 @@ TEST_CASE(
     CHECK(has_learnt(server, kQuestions * (start + 1)));
     const ServerMetrics metrics(server.port());
     num_read += metrics.sum("troupe_length_readings_total", "outcome=\"read\"");
-    CHECK(num_read > 40 * (start + 1));
+    CHECK(num_read > 20 * (start + 1));
     CHECK(metrics.sum("troupe_length_readings_total", "outcome=\"failed\"") == 0);
     // With those of the start before. A vector that comes with the end of its answer is not learnt from.
     const double num_learnt = metrics.sum("troupe_length_forecast_vectors");
     CHECK(num_learnt <= num_read);
-    CHECK(num_learnt > 0.8 * num_read);
+    CHECK(num_learnt > 0.5 * num_read);
     CHECK(metrics.sum("troupe_length_forecast_loss_tokens", "stage=\"encoder\"") > 0);
     MESSAGE(num_read << " prompts read; mean pinball loss "
                      << metrics.sum("troupe_length_forecast_loss_tokens", "stage=\"encoder\"")
