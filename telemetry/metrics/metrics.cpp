@@ -182,6 +182,7 @@ Metrics::Metrics(std::string_view model_name, MetricsOptions options)
   have_workers(1);
   define_pages();
   define_turn_memory();
+  define_http();
   define_the_rest();
 }
 
@@ -535,6 +536,31 @@ void Metrics::define_turn_memory() {
       make.gauge("troupe_turn_memory_parts", "Parts of chats, questions or answers, that it holds.");
 }
 
+void Metrics::define_http() {
+  auto& make = *implementation_;
+  connections = make.gauge("troupe_http_connections", "Open client connections.");
+  sse_streams = make.gauge("troupe_http_sse_streams", "Open event streams.");
+  detached_answers = make.gauge("troupe_http_detached_answers",
+                                "Answers that are kept for clients to come back to, running or ended.");
+  sse_backlog = make.gauge("troupe_http_sse_backlog_bytes",
+                           "Bytes for event streams that their clients have not taken.");
+  const auto responses = [&](const std::string& status) {
+    return make.counter("troupe_http_responses_total",
+                        "HTTP responses by status class. A stream counts when it begins.",
+                        {{"class", status}});
+  };
+  http_2xx = responses("2xx");
+  http_4xx = responses("4xx");
+  http_5xx = responses("5xx");
+  client_disconnects =
+      make.counter("troupe_http_client_disconnects_total", "Clients gone before their answer ended.");
+  failed_handshakes = make.counter("troupe_http_tls_failures_total",
+                                   "TLS handshakes that failed: other protocols, versions, trust.");
+  sse_events = make.counter("troupe_http_sse_events_total", "Events written to streams.");
+  sse_wakeups =
+      make.counter("troupe_http_sse_wakeups_total", "Times an I/O thread was woken to write events.");
+}
+
 void Metrics::define_the_rest() {
   auto& make = *implementation_;
   make.gauge("troupe_build_info", "Always 1; the version is in the label.",
@@ -568,28 +594,6 @@ void Metrics::define_the_rest() {
       make.gauge("troupe_store_read_only",
                  "1: the disk failed to sync a stored response; none are taken until the server "
                  "is started anew.");
-
-  connections = make.gauge("troupe_http_connections", "Open client connections.");
-  sse_streams = make.gauge("troupe_http_sse_streams", "Open event streams.");
-  detached_answers = make.gauge("troupe_http_detached_answers",
-                                "Answers that are kept for clients to come back to, running or ended.");
-  sse_backlog = make.gauge("troupe_http_sse_backlog_bytes",
-                           "Bytes for event streams that their clients have not taken.");
-  const auto responses = [&](const std::string& status) {
-    return make.counter("troupe_http_responses_total",
-                        "HTTP responses by status class. A stream counts when it begins.",
-                        {{"class", status}});
-  };
-  http_2xx = responses("2xx");
-  http_4xx = responses("4xx");
-  http_5xx = responses("5xx");
-  client_disconnects =
-      make.counter("troupe_http_client_disconnects_total", "Clients gone before their answer ended.");
-  failed_handshakes = make.counter("troupe_http_tls_failures_total",
-                                   "TLS handshakes that failed: other protocols, versions, trust.");
-  sse_events = make.counter("troupe_http_sse_events_total", "Events written to streams.");
-  sse_wakeups =
-      make.counter("troupe_http_sse_wakeups_total", "Times an I/O thread was woken to write events.");
 
   trace_spans_exported = make.counter("troupe_trace_spans_exported_total",
                                       "Spans that arrived in the trace file or at the collector.");

@@ -223,6 +223,7 @@ class Metrics {
   void define_forecast_stages();
   void define_pages();
   void define_turn_memory();
+  void define_http();
   void define_the_rest();
 
   std::unique_ptr<Implementation> implementation_;
