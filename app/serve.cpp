@@ -307,7 +307,7 @@ std::uint32_t longest_context(const std::vector<LoadedModel>& models) {
   return longest;
 }
 
-// What was learnt of a model's states, and of an encoder's vectors, is kept by its fingerprint.
+// Fingerprints tell whose states and vectors were learnt of: the predictor keeps what it knows by them.
 void tell_models_apart(std::vector<LoadedModel>& models, std::optional<ModelIndex> encoder,
                        const StateDirectory* directory) {
   if (!directory) return;
@@ -368,14 +368,19 @@ void log_ready(const Options& options, const std::vector<LoadedModel>& models, c
         {{"host", options.host}, {"port", server.ollama_port()}});
 }
 
+// A client that is gone, or a file that may not grow, is an error where it is written to, not the end.
+void ignore_signals_of_files() {
+  ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
+}
+
 }  // namespace
 
 int run_serve(const ServeCommand& command, EndingSignals& signals) {
   const Options& options = command.options;
   const ServiceManager manager;
   const auto start = std::chrono::steady_clock::now();
-  ::signal(SIGPIPE, SIG_IGN);
-  ::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error, not the end
+  ignore_signals_of_files();
   raise_descriptor_limit();
 
   check_model_directory(options);
