@@ -92,7 +92,8 @@ struct Measured {
   double quantile = 0;                                          // set aside in the end
 };
 
-// Of states and of vectors; none: devices hand out none, prompts aren't read.
+// How much simulated states and vectors tell of lengths; nullopt: devices hand out no states, no encoder
+// reads prompts.
 struct Strengths {
   std::optional<double> states = {}, vectors = {};
 };

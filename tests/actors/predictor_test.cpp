@@ -275,7 +275,7 @@ TEST_CASE("predictor: prompts that wait are read, the scheduler hears of it, and
   CHECK(world.metric("troupe_length_forecast_vectors") == num_read);
   CHECK(loss_of(world, "encoder") < 0.8 * loss_of(world, "beginning"));
   CHECK(leftovers(world) == "");
-  // Those that wait now are in two groups.
+  // The forecasts of those that wait tell long answers from short ones.
   const auto clients = ask_eight(world, kRounds);
   REQUIRE(world.run([&] { return outcome(world, "read") >= num_read + 6; }));
   int num_waiting = 0;
@@ -311,7 +311,9 @@ TEST_CASE("predictor: no more prompts than a few are read at once, and with a sl
     CHECK(outcome(world, "skipped") > 0);
     REQUIRE(world.run());
     for (const auto& client : clients) CHECK(client->finished().has_value());
-    CHECK(outcome(world, "read") > 0);
+    // With the quick one others were asked about again, and read.
+    const bool is_quick = batch_time < std::chrono::milliseconds(1);
+    CHECK(outcome(world, "read") > (is_quick ? PredictorState::kMostReading : 0));
     CHECK(leftovers(world) == "");
   }
 }
@@ -391,7 +393,7 @@ TEST_CASE("predictor: what vectors have taught is there at the next start, of th
     num_read += outcome(world, "read");
     return world.metric("troupe_length_forecast_vectors");
   };
-  // What was read before `since` is forgotten.
+  // since: prompts read at that time; none of these is still known.
   const auto check_after_a_start = [&](double since) {
     const double num_vectors = vectors_after_a_start();
     CHECK(num_vectors == num_read - since);

@@ -104,7 +104,7 @@ double distance(const CapturedLogits& a, const CapturedLogits& b) {
   return std::sqrt(squares / size);
 }
 
-// Of each request's first token: the following ones are drawn, and may be others where numbers are rounded.
+// Logits of each request's first token. Rounding may change a drawn token, and then all logits behind it.
 CapturedLogits first_of(CapturedLogits logits) {
   for (auto& [request, rows] : logits) rows.resize(1);
   return logits;

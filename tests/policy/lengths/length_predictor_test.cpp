@@ -291,7 +291,7 @@ TEST_CASE("length predictor: a vector that misleads is switched off, and the sha
   VectorTraffic traffic;
   traffic.answers(800);
   REQUIRE(traffic.predictor.stage() == Stage::kEncoder);
-  // What stood for a length stands for none any more.
+  // Vectors tell nothing of lengths from here on.
   const auto mislead = [&](int count) {
     for (int i = 0; i < count; ++i) {
       traffic.ask(traffic.any_length(), true);
