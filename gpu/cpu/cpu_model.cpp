@@ -75,7 +75,7 @@ std::uint64_t budget_of_device(const CpuModelSettings& settings, std::uint64_t c
 
 CpuWeightSettings weight_settings(const CpuModelPlan& plan) {
   return {.compute_type = plan.compute_type,
-          .with_onednn = !plan.settings.deterministic,
+          .with_onednn = !plan.settings.deterministic && OnednnMatrix::can_multiply(plan.compute_type),
           .quantization = plan.settings.quantization};
 }
 

@@ -88,7 +88,7 @@ std::vector<MatrixPart> parts_of(const WeightSpec& spec, const std::vector<Weigh
 bool has_onednn(const WeightSpec& spec, const std::vector<MatrixPart>& parts,
                 const CpuWeightSettings& settings) {
   return settings.with_onednn && spec.kind == MatrixKind::kPlain && parts.size() == 1 &&
-         !is_quantized(parts.front().format) && OnednnMatrix::can_multiply(settings.compute_type);
+         !is_quantized(parts.front().format);
 }
 
 bool all_of_one_type(const std::vector<WeightView>& views) {

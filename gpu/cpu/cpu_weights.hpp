@@ -46,7 +46,7 @@ struct CpuTable {
 
 struct CpuWeightSettings {
   DataType compute_type = DataType::kF32;  // kF32 or kBF16
-  bool with_onednn = false;  // a second copy of plain matrices that are not quantized, where it can
+  bool with_onednn = false;                // keeps a second copy of every plain matrix that is not quantized
   Quantization quantization = Quantization::kKeep;
 };
 

@@ -42,11 +42,7 @@ typedef std::int16_t VecS __attribute__((vector_size(kLanes * 4)));
                    _mm256_madd_epi16(reinterpret_cast<__m256i>(pairs), reinterpret_cast<__m256i>(ones)));
 #endif
 }
-#else
-constexpr bool kSumsIn16Bits = false;
-#endif
 
-#if defined(__AVX2__) && !defined(__AVX512VNNI__)
 // A sum is added to at once: else the compiler makes the products of a whole block first, in memory.
 template <typename Vector>
 [[gnu::always_inline]] inline void keep_in_register(Vector& value) {
@@ -56,6 +52,8 @@ template <typename Vector>
   asm("" : "+x"(value));
 #endif
 }
+#else
+constexpr bool kSumsIn16Bits = false;
 #endif
 
 // kIsNarrow: no code is above kMostNarrowCode.
