@@ -66,7 +66,9 @@ void PredictorState::have_read(const ForecastLength& message, const SchedulerAct
   const auto encoder = environment_->options.length_encoder;
   if (!encoder) return;
   for (const ForecastLength::Question& question : message.questions) {
-    if (!question.waits || asked_.contains(question.sequence)) continue;
+    const bool is_wanted = question.waits && !asked_.contains(question.sequence) &&
+                           predictors_[message.model].lacks_vector(question.sequence);
+    if (!is_wanted) continue;
     if (reading_.size() >= kMostReading) {
       environment_->metrics.prompts_read_skipped.add();
       continue;
@@ -112,9 +114,8 @@ void PredictorState::load(ModelIndex model) {
                                            *served.fingerprint, encoder_fingerprint());
   if (!predictor) {
     log(LogLevel::kWarning,
-        "what was learnt of lengths is damaged, of another version or of another model of this name, and is "
-        "learnt "
-        "anew",
+        "what was learnt of lengths is damaged, of another version or of another model of this name, "
+        "and is learnt anew",
         {{"model", served.name}, {"file", length_file_name(served.name)}});
     return;
   }

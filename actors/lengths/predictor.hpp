@@ -4,8 +4,8 @@
 // knowledge is kept in the state directory. Nothing waits for it, and its end ends nothing else.
 //
 // Where the engine has a model for that, it has the prompts of requests that wait read
-// (actors/lengths/prompt_reader.hpp), each once, a few at a time; others are asked about again and are read
-// then.
+// (actors/lengths/prompt_reader.hpp), each once, a few at a time; those beyond are read when they are asked
+// about again.
 #pragma once
 
 #include <chrono>
@@ -53,8 +53,8 @@ class PredictorState {
   std::vector<std::uint64_t> num_saved_;     // so, too: answers learnt when it was saved last
   SchedulerActor scheduler_;                 // null: nothing was to be read yet
   PromptReaderActor reader_;                 // so, too
-  std::set<SequenceId> reading_;             // under way
-  std::set<SequenceId> asked_;               // so, too, or tried: once is enough, whatever comes of it
+  std::set<SequenceId> reading_;             // their prompts are being read
+  std::set<SequenceId> asked_;  // their prompts were given to the reader, and are not again; until they end
 };
 
 PredictorActor::behavior_type make_predictor(PredictorState::Self self, Environment environment);

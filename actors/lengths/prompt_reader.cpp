@@ -77,7 +77,7 @@ void PromptReaderState::read(const ReadPrompt& message) {
   self_->send(scheduler_, Admit{std::move(ticket)});
 }
 
-// Empty: there is nothing to be read, or no device has said how long an input may be.
+// Empty: there is nothing to be read.
 std::vector<std::int32_t> PromptReaderState::input_of(const AdmissionTicket& ticket) const {
   const auto longest =
       std::min(environment_->board->serving_limits(encoder_).context_length, kLongestReading);

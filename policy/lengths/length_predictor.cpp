@@ -244,7 +244,8 @@ LengthPredictor::Known& LengthPredictor::known_of(std::uint64_t key) {
   return known;
 }
 
-// The vectors of another encoder stand for other lengths.
+// The vectors of another encoder stand for other lengths. A guess by state that is the same was the
+// encoder's, as no state had come.
 void LengthPredictor::forget_encoder() {
   reading_ = StateHead(quantile());
   ForecastAccuracy accuracy(accuracy_.quantile());
