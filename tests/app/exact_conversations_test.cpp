@@ -38,14 +38,10 @@ using namespace troupe;
 namespace {
 
 constexpr std::size_t kNumKinds = 10;
-// Of all kinds. The sanitizers make the network some ten times slower.
-#if defined(TROUPE_ASAN) || defined(TROUPE_TSAN)
-constexpr std::size_t kTurnsInEveryRun = 1500;
-constexpr std::size_t kNumConversations = 12;
-#else
-constexpr std::size_t kTurnsInEveryRun = 2500;
-constexpr std::size_t kNumConversations = 24;
-#endif
+// Of all kinds. The sanitizers make the network some ten times slower; with half as many turns some kinds
+// have no preemption.
+constexpr std::size_t kTurnsInEveryRun = test::kIsSanitized ? 1500 : 2500;
+constexpr std::size_t kNumConversations = test::kIsSanitized ? 12 : 24;
 constexpr std::uint64_t kSeed = 7;
 constexpr std::size_t kMostAtOnce = 16;
 constexpr std::size_t kMostHistory = 2600;  // characters

@@ -12,6 +12,7 @@
 
 #include "gpu/cpu/cpu_device.hpp"
 #include "gpu/cpu/cpu_model.hpp"
+#include "gpu/cpu/kernels/isa.hpp"
 #include "gpu/model/conversion/config_keys.hpp"
 #include "gpu/model/gguf_file.hpp"
 #include "gpu/model/model_config.hpp"
@@ -175,7 +176,8 @@ TEST_CASE("families: SmolLM3, with layers that have no positions, is that of tra
 }
 
 TEST_CASE("families: Mixtral, whose tokens choose two of five experts, is that of transformers") {
-  check_family("mixtral", 0, 0.05);  // a rounding may choose another expert
+  // Where bf16 is computed without its instruction, a rounding chooses another expert.
+  check_family("mixtral", 0, best_isa() == Isa::kAvx512Bf16 ? 0.02 : 0.05);
 }
 
 TEST_CASE("families: Qwen3-MoE, with dense layers and shares that don't sum to 1, is that of transformers") {
