@@ -4,6 +4,8 @@
 #include <array>
 #include <random>
 #include <stdexcept>
+#include <string>
+#include <utility>
 
 namespace troupe {
 namespace {
@@ -71,12 +73,6 @@ std::string_view name_of(DispatchKind kind) {
   for (const auto& [name, known] : kNames)
     if (known == kind) return name;
   return "unknown";
-}
-
-std::vector<std::string> dispatch_names() {
-  std::vector<std::string> names;
-  for (const auto& [name, kind] : kNames) names.emplace_back(name);
-  return names;
 }
 
 DispatchKind dispatch_from_name(std::string_view name) {

@@ -7,9 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 #include <string_view>
-#include <vector>
 
 namespace troupe {
 
@@ -45,7 +43,6 @@ enum class DispatchKind : std::uint8_t {
 };
 
 std::string_view name_of(DispatchKind kind);
-std::vector<std::string> dispatch_names();
 // "round-robin", "least-work", "shortest-queue", "power-of-two". Throws
 // std::runtime_error that names them all.
 DispatchKind dispatch_from_name(std::string_view name);

@@ -6,10 +6,14 @@
 #include <map>
 #include <random>
 #include <stdexcept>
+#include <vector>
 
 using namespace troupe;
 
 namespace {
+
+constexpr DispatchKind kKinds[] = {DispatchKind::kRoundRobin, DispatchKind::kLeastWork,
+                                   DispatchKind::kShortestQueue, DispatchKind::kPowerOfTwo};
 
 std::vector<WorkerLoad> random_loads(std::mt19937_64& random, std::size_t count) {
   std::vector<WorkerLoad> loads(count);
@@ -23,7 +27,7 @@ std::vector<WorkerLoad> random_loads(std::mt19937_64& random, std::size_t count)
 }  // namespace
 
 TEST_CASE("dispatch: names and kinds belong together, unknown names are refused with the known") {
-  for (const auto& name : dispatch_names()) CHECK(name_of(dispatch_from_name(name)) == name);
+  for (const DispatchKind kind : kKinds) CHECK(dispatch_from_name(name_of(kind)) == kind);
   CHECK_THROWS_WITH_AS(dispatch_from_name("best"),
                        "expected a dispatch policy (round-robin, least-work, shortest-queue, "
                        "power-of-two), got 'best'",
@@ -74,6 +78,5 @@ TEST_CASE("dispatch: power of two never chooses the one longest queue, and reach
 
 TEST_CASE("dispatch: a lone worker gets everything") {
   const std::vector<WorkerLoad> loads(1);
-  for (const auto& name : dispatch_names())
-    CHECK(make_dispatch_policy(dispatch_from_name(name), 1)->choose({}, loads) == 0);
+  for (const DispatchKind kind : kKinds) CHECK(make_dispatch_policy(kind, 1)->choose({}, loads) == 0);
 }
