@@ -16,11 +16,6 @@ void PageCache::remove_worker(WorkerIndex worker) {
   places_.remove_device(worker);
 }
 
-void PageCache::replace_worker(WorkerIndex worker, std::uint32_t num_device_pages) {
-  remove_worker(worker);
-  add_worker(worker, num_device_pages);
-}
-
 bool PageCache::is_consistent() const { return PageAudit(places_, leases_).finds_all_right(); }
 
 }  // namespace troupe

@@ -50,8 +50,6 @@ class PageCache {
   // disk and other workers are kept. Copies that it has done, and that are not
   // reported before this, are as good as not done.
   void remove_worker(WorkerIndex worker);
-  // Another device in its place.
-  void replace_worker(WorkerIndex worker, std::uint32_t num_device_pages);
   // From now on the quota has this part of each device, of the host and of the disk.
   void set_quota(const CacheQuota& quota) { places_.tiers().set_quota(quota); }
 

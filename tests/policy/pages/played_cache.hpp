@@ -145,7 +145,8 @@ class PlayedCache {
   // What it had to do is done, or never.
   void replace_worker(std::uint32_t num_pages, WorkerIndex worker = 0, bool finishes = true) {
     if (finishes) finish_work_of(worker);
-    cache.replace_worker(worker, num_pages);
+    cache.remove_worker(worker);
+    cache.add_worker(worker, num_pages);
     lose(worker, num_pages);
   }
   void finish_device_work() {
