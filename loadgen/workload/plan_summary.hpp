@@ -33,7 +33,6 @@ class PlanSummary {
 
   std::uint64_t num_conversations() const;
   std::uint64_t num_turns() const;
-  std::chrono::nanoseconds last_start() const { return last_start_; }
   // Share, among all tokens in prefix blocks, of those whose block had come before.
   double repeated_prefix_share() const;
 
