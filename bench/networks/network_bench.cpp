@@ -233,18 +233,6 @@ class Run {
 
 NetworkScale full_scale() { return {}; }
 
-NetworkScale tiny_scale() {
-  return {.num_slots = 4,
-          .context = 40,
-          .steps = 3,
-          .long_decodes = {{1, 80}},
-          .max_batch_tokens = 80,
-          .history = 64,
-          .new_tokens = 5,
-          .num_host_pages = 16,
-          .repeats = 1};
-}
-
 BenchedNetwork llama_8b() {
   ModelConfig config;
   config.architecture = "LlamaForCausalLM";

@@ -38,7 +38,6 @@ struct NetworkScale {
   std::uint32_t repeats = 5;
 };
 NetworkScale full_scale();
-NetworkScale tiny_scale();
 
 struct BenchedNetwork {
   std::string id;     // "llama_8b"

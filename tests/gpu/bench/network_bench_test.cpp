@@ -16,6 +16,7 @@
 #include "gpu/cpu/cpu_device.hpp"
 #include "gpu/model/random_model.hpp"
 #include "gpu/pages/host_pages.hpp"
+#include "tests/gpu/bench/tiny_scale.hpp"
 #include "tests/support/file_text.hpp"
 #include "tests/support/temporary_directory.hpp"
 

@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gpu/model/random_model.hpp"
+#include "tests/gpu/bench/tiny_scale.hpp"
 #include "tests/simt/runtime/runtime.hpp"
 #include "tests/support/temporary_directory.hpp"
 
