@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "text/model_file.hpp"
+#include "text/tokenizer/file/gguf_token_type.hpp"
 #include "text/tokenizer/file/gguf_words.hpp"
 #include "text/utf8.hpp"
 
@@ -18,20 +19,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kMetaspace = "\u2581";
 constexpr std::size_t kMaxFileBytes = std::size_t{64} << 20;
 constexpr std::string_view kGpt2Words =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-
-// The format's numbers of kinds of tokens.
-enum TokenType : std::int64_t {
-  kNormal = 1,
-  kUnknown = 2,
-  kControl = 3,
-  kUserDefined = 4,
-  kUnused = 5,
-  kByte = 6,
-};
 
 std::string type_of(const json& step) { return step.is_object() ? step.value("type", "") : ""; }
 
@@ -145,17 +135,17 @@ class Exporter {
     GgufVocabulary& vocabulary = export_.vocabulary;
     for (std::size_t id = 0; id < num_tokens_; ++id) {
       std::string content(read_.token_content(static_cast<TokenId>(id)));
-      std::int64_t type = kNormal;
+      std::int64_t type = gguf::kNormal;
       if (content.empty()) {
         content = "[PAD" + std::to_string(id) + "]";
-        type = kUnused;
+        type = gguf::kUnused;
       } else if (is_pieces_ && content == unknown) {
-        type = kUnknown;
+        type = gguf::kUnknown;
         export_.unknown_token_id = id;
       } else if (const auto found = added.find(id); found != added.end()) {
-        type = found->second ? kControl : kUserDefined;
+        type = found->second ? gguf::kControl : gguf::kUserDefined;
       } else if (is_pieces_ && is_byte_token(content)) {
-        type = kByte;
+        type = gguf::kByte;
       }
       vocabulary.tokens.push_back(std::move(content));
       vocabulary.token_type.push_back(type);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "text/model_file.hpp"
+#include "text/tokenizer/file/gguf_token_type.hpp"
 #include "text/tokenizer/file/gguf_words.hpp"
 #include "text/tokenizer/file/tokenizer_file.hpp"
 #include "text/tokenizer/pipeline_tokenizer.hpp"
@@ -23,15 +24,6 @@ constexpr std::size_t kMaxTokens = std::size_t{1} << 22;
 // A sentencepiece token is cut at every character to find its merges.
 constexpr std::size_t kMaxPieceBytes = 1024;
 constexpr std::size_t kMaxMerges = 4'000'000;  // vocabularies of 256 k tokens make a tenth of it
-
-enum TokenType : std::int64_t {
-  kNormal = 1,
-  kUnknown = 2,
-  kControl = 3,
-  kUserDefined = 4,
-  kUnused = 5,
-  kByte = 6,
-};
 
 [[noreturn]] void refuse(const std::string& key, const std::string& reason) {
   throw std::runtime_error("tokenizer.ggml." + key + ": " + reason);
@@ -111,21 +103,21 @@ class TokenizerDocuments {
   }
 
   std::int64_t type_of(std::size_t id) const {
-    return source_.token_type.empty() ? std::int64_t{kNormal} : source_.token_type[id];
+    return source_.token_type.empty() ? std::int64_t{gguf::kNormal} : source_.token_type[id];
   }
 
   // Tokens that are matched in the text itself. The others are the model's words.
   bool is_added(std::size_t id) const {
     const std::int64_t type = type_of(id);
-    return type == kControl || type == kUserDefined || type == kUnknown;
+    return type == gguf::kControl || type == gguf::kUserDefined || type == gguf::kUnknown;
   }
 
   // The text for which it stands; empty: for none, as those that fill holes.
   std::string content_of(std::size_t id) const {
-    if (type_of(id) == kUnused) return "";
+    if (type_of(id) == gguf::kUnused) return "";
     std::string content = source_.tokens[id];
     if (valid_utf8_prefix(content) != content.size()) refuse("tokens", in_words(id, "") + " is not UTF-8");
-    if (type_of(id) != kUserDefined) return content;
+    if (type_of(id) != gguf::kUserDefined) return content;
     const std::string_view from = kMetaspace;
     for (std::size_t at = content.find(from); at != std::string::npos; at = content.find(from, at + 1)) {
       content.replace(at, from.size(), " ");
@@ -141,11 +133,11 @@ class TokenizerDocuments {
       if (!is_new)
         refuse("tokens", in_words(id, content) + " is token " + std::to_string(place->second) + ", too");
       vocabulary_[content] = id;
-      if (type_of(id) == kUnknown && unknown_.empty()) unknown_ = content;
+      if (type_of(id) == gguf::kUnknown && unknown_.empty()) unknown_ = content;
       if (!is_added(id)) continue;
       added_tokens_.push_back({{"id", id},
                                {"content", content},
-                               {"special", type_of(id) != kUserDefined},
+                               {"special", type_of(id) != gguf::kUserDefined},
                                {"normalized", false}});
     }
   }
@@ -168,7 +160,7 @@ class TokenizerDocuments {
   json merges_by_score() const {
     std::vector<std::size_t> by_score;
     for (std::size_t id = 0; id < source_.tokens.size(); ++id) {
-      if (type_of(id) == kNormal) by_score.push_back(id);
+      if (type_of(id) == gguf::kNormal) by_score.push_back(id);
     }
     std::stable_sort(by_score.begin(), by_score.end(),
                      [this](std::size_t a, std::size_t b) { return source_.scores[a] > source_.scores[b]; });
@@ -188,9 +180,9 @@ class TokenizerDocuments {
       const bool is_inside = (static_cast<unsigned char>(piece[cut]) & 0xC0U) == 0x80U;
       if (is_inside) continue;
       const auto left = ids_.find(piece.substr(0, cut));
-      if (left == ids_.end() || type_of(left->second) != kNormal) continue;
+      if (left == ids_.end() || type_of(left->second) != gguf::kNormal) continue;
       const auto right = ids_.find(piece.substr(cut));
-      if (right == ids_.end() || type_of(right->second) != kNormal) continue;
+      if (right == ids_.end() || type_of(right->second) != gguf::kNormal) continue;
       merges.push_back({left->first, right->first});
     }
   }
