@@ -5,9 +5,9 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 
 #include "text/chat_template.hpp"
+#include "text/rendered_probe.hpp"
 #include "text/template_messages.hpp"
 
 namespace troupe {
@@ -20,13 +20,8 @@ std::optional<std::string> rendered(const ChatTemplate& chat_template,
                                     const std::vector<ChatMessage>& messages) {
   ChatTemplateInput input;
   input.messages = template_messages(messages, chat_template.tool_dialect());
-  input.bos_token = "<s>";
-  input.eos_token = "</s>";
   input.now = {};  // the same in all
-  auto text = chat_template.render(std::move(input));
-  const auto* pieces = std::get_if<std::vector<TemplatePiece>>(&text);
-  if (pieces == nullptr) return std::nullopt;
-  return join_pieces(*pieces).text;
+  return rendered_probe(chat_template, std::move(input));
 }
 
 // All texts of the messages, in their order, and messages[at] not as an assistant's, which

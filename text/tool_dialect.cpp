@@ -4,12 +4,13 @@
 #include <array>
 #include <optional>
 #include <string>
-#include <variant>
+#include <utility>
 #include <vector>
 
 #include "text/answer/written_calls.hpp"
 #include "text/chat_template.hpp"
 #include "text/client_json.hpp"
+#include "text/rendered_probe.hpp"
 #include "text/template_messages.hpp"
 
 namespace troupe {
@@ -38,14 +39,7 @@ std::optional<std::string> render(const ChatTemplate& chat_template, const std::
   ChatTemplateInput input;
   input.messages = template_messages(messages, dialect);
   if (dialect.shows_tools) input.tools = parse_client_json(kTools).value_or(TemplateValue());
-  input.bos_token = "<s>";
-  input.eos_token = "</s>";
-  const auto rendered = chat_template.render(input);
-  const auto* pieces = std::get_if<std::vector<TemplatePiece>>(&rendered);
-  if (pieces == nullptr) return std::nullopt;
-  std::string text;
-  for (const auto& piece : *pieces) text += piece.text;
-  return text;
+  return rendered_probe(chat_template, std::move(input));
 }
 
 bool shows_tools(const ChatTemplate& chat_template) {

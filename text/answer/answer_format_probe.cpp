@@ -17,6 +17,7 @@
 #include "text/answer/json_scanner.hpp"
 #include "text/chat_template.hpp"
 #include "text/client_json.hpp"
+#include "text/rendered_probe.hpp"
 #include "text/template_messages.hpp"
 
 namespace troupe {
@@ -55,16 +56,11 @@ std::optional<std::string> rendered_answer(const ChatTemplate& chat_template, Te
   input.messages.insert(input.messages.begin(), chat_message("user", kQuestion));
   input.add_generation_prompt = adds_prompt;
   if (shows_tools) input.tools = parse_client_json(kTools).value_or(TemplateValue());
-  input.bos_token = "<s>";
-  input.eos_token = "</s>";
-  const auto rendered = chat_template.render(input);
-  const auto* pieces = std::get_if<std::vector<TemplatePiece>>(&rendered);
-  if (pieces == nullptr) return std::nullopt;
-  std::string text;
-  for (const auto& piece : *pieces) text += piece.text;
-  const auto question = text.rfind(kQuestion);
+  const auto text = rendered_probe(chat_template, std::move(input));
+  if (!text) return std::nullopt;
+  const auto question = text->rfind(kQuestion);
   if (question == std::string::npos) return std::nullopt;
-  return text.substr(question + std::string_view(kQuestion).size());
+  return text->substr(question + std::string_view(kQuestion).size());
 }
 
 std::optional<std::string> rendered_calls(const ChatTemplate& chat_template,
