@@ -3,13 +3,12 @@
 
 #include <unistd.h>
 
-#include <condition_variable>
 #include <cstdio>
 #include <iostream>
 #include <iterator>
-#include <mutex>
 #include <utility>
 
+#include "app/end_sink.hpp"
 #include "app/loading/model_loading.hpp"
 #include "app/loading/model_set.hpp"
 #include "app/options/usage_error.hpp"
@@ -18,31 +17,16 @@
 namespace troupe {
 namespace {
 
-// Writes text as it comes and remembers how the request ended.
-class TerminalSink final : public ResponseSink {
+// Writes text as it comes.
+class TerminalSink final : public EndSink {
  public:
   void deliver(ResponseEvent event) override {
     if (const auto* delta = std::get_if<TextDelta>(&event)) {
       std::fwrite(delta->text.data(), 1, delta->text.size(), stdout);
       std::fflush(stdout);
-    } else if (!std::holds_alternative<Accepted>(event)) {
-      const std::lock_guard lock(mutex_);
-      end_ = std::move(event);
-      ended_.notify_all();
     }
+    EndSink::deliver(std::move(event));
   }
-  std::size_t pending_bytes() const noexcept override { return 0; }
-
-  ResponseEvent wait() {
-    std::unique_lock lock(mutex_);
-    ended_.wait(lock, [&] { return end_.has_value(); });
-    return *end_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable ended_;
-  std::optional<ResponseEvent> end_;
 };
 
 GenerationRequest request_of(const GenerateCommand& command, std::string prompt) {

@@ -4,19 +4,17 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <condition_variable>
 #include <cstdio>
 #include <fstream>
 #include <ios>
 #include <iostream>
 #include <iterator>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <span>
 #include <stdexcept>
 #include <utility>
 
+#include "app/end_sink.hpp"
 #include "app/loading/model_loading.hpp"
 #include "app/loading/model_set.hpp"
 #include "app/options/usage_error.hpp"
@@ -27,28 +25,6 @@ namespace {
 
 constexpr std::size_t kDefaultWindow = 1024;
 constexpr std::chrono::seconds kEngineStop{5};
-
-class EndSink final : public ResponseSink {
- public:
-  void deliver(ResponseEvent event) override {
-    if (!is_terminal(event)) return;
-    const std::lock_guard lock(mutex_);
-    end_ = std::move(event);
-    ended_.notify_all();
-  }
-  std::size_t pending_bytes() const noexcept override { return 0; }
-
-  ResponseEvent wait() {
-    std::unique_lock lock(mutex_);
-    ended_.wait(lock, [&] { return end_.has_value(); });
-    return *end_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable ended_;
-  std::optional<ResponseEvent> end_;
-};
 
 // Negative log-probabilities of the tokens that count, in nats.
 struct Surprise {
