@@ -21,6 +21,7 @@
 #include "actors/response_store.hpp"
 #include "actors/scheduler.hpp"
 #include "actors/turn_keeping.hpp"
+#include "engine/queue_full.hpp"
 
 namespace troupe {
 namespace {
@@ -256,8 +257,7 @@ std::optional<ApiError> ActorEngine::find_refusal(ModelIndex model, ModelKind ki
 
 ApiError ActorEngine::overload() const {
   return {.kind = ApiErrorKind::kOverloaded,
-          .message = "The server has " + std::to_string(environment_->options.serving.max_waiting) +
-                     " requests waiting, which is its limit; try again later."};
+          .message = queue_full_message(environment_->options.serving.max_waiting)};
 }
 
 std::uint64_t ActorEngine::draw_seed() {

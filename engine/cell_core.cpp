@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "engine/queue_full.hpp"
+
 namespace troupe {
 namespace {
 
@@ -108,10 +110,8 @@ void CellCore::take(const Admit& event) {
   if (num_new_ >= options_.serving.max_waiting && limits_)
     if (auto refused = refusal_in(examine(ticket))) return emit(ticket.sequence, *std::move(refused));
   if (!find_place(ticket))
-    return emit(ticket.sequence,
-                SequenceFailed{.failure = SequenceFailure::kQueueFull,
-                               .message = "The server has " + std::to_string(num_new_) +
-                                          " requests waiting, which is its limit; try again later."});
+    return emit(ticket.sequence, SequenceFailed{.failure = SequenceFailure::kQueueFull,
+                                                .message = queue_full_message(num_new_)});
   const Arrival arrival = ++last_arrival_;
   Run& run = runs_[arrival];
   run.ticket = event.ticket;

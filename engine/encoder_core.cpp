@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "engine/queue_full.hpp"
+
 namespace troupe {
 namespace {
 
@@ -37,10 +39,8 @@ void EncoderCore::take(const Admit& event) {
   // An input that can't be encoded takes no other one's place.
   if (auto refused = refusal_of(ticket)) return emit(ticket.sequence, std::move(*refused));
   if (!find_place(ticket))
-    return emit(ticket.sequence,
-                SequenceFailed{.failure = SequenceFailure::kQueueFull,
-                               .message = "The server has " + std::to_string(num_new_) +
-                                          " requests waiting, which is its limit; try again later."});
+    return emit(ticket.sequence, SequenceFailed{.failure = SequenceFailure::kQueueFull,
+                                                .message = queue_full_message(num_new_)});
   const Arrival arrival = ++last_arrival_;
   const auto flow = flows_.join(ticket.flow);
   passes_.emplace(arrival, Pass{.ticket = event.ticket, .flow = flow, .arrived = now_, .queued = now_});

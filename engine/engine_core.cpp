@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "engine/queue_full.hpp"
+
 namespace troupe {
 namespace {
 
@@ -89,8 +91,7 @@ void EngineCore::take(const Admit& event) {
   if (!find_place(*event.ticket))
     return emit(event.ticket->sequence,
                 SequenceFailed{.failure = SequenceFailure::kQueueFull,
-                               .message = "The server has " + std::to_string(options_.serving.max_waiting) +
-                                          " requests waiting, which is its limit; try again later."});
+                               .message = queue_full_message(options_.serving.max_waiting)});
   const SequenceIndex index = add(event.ticket);
   enqueue(index);
   if (limits_ && !check(index)) return;
