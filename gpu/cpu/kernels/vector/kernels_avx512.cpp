@@ -1,44 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels for one instruction set; its flags are in CMakeLists.txt.
-#include "gpu/cpu/kernels/vector/activation_kernels.hpp"
-#include "gpu/cpu/kernels/vector/attention_block.hpp"
-#include "gpu/cpu/kernels/vector/cell_kernels.hpp"
-#include "gpu/cpu/kernels/vector/encoder_kernels.hpp"
-#include "gpu/cpu/kernels/vector/q8_matmul.hpp"
-#include "gpu/cpu/kernels/vector/q8_rows.hpp"
-#include "gpu/cpu/kernels/vector/quantize_block.hpp"
-#include "gpu/cpu/kernels/vector/quantized_matmul.hpp"
-#include "gpu/cpu/kernels/vector/row_kernels.hpp"
+#include "gpu/cpu/kernels/vector/all_kernels.hpp"
 
 namespace troupe {
 
-const KernelTable kAvx512Kernels = {
-    .to_f32 = to_f32,
-    .to_bf16 = to_bf16,
-    .multiply = multiply_any,
-    .quantize = quantize,
-    .round_row = round_row,
-    .attend = attend,
-    .rotate_and_append = rotate_and_append,
-    .normalize = normalize,
-    .activate = activate,
-    .add = add,
-    .normalize_layer = normalize_layer,
-    .activate_row = activate_row,
-    .soft_cap = soft_cap,
-    .add_row = add_row,
-    .pack_head = pack_head,
-    .pool = pool,
-    .lstm_node = lstm_node,
-    .gru_node = gru_node,
-    .tree_leaf = tree_leaf,
-    .tree_binary = tree_binary,
-    .tree_child_sum = tree_child_sum,
-    .dot = dot,
-    .additive_score = additive_score,
-    .add_scaled = add_scaled,
-    .summarize = summarize,
-    .exponentiate = exponentiate,
-};
+const KernelTable kAvx512Kernels = kAllKernels;
 
 }  // namespace troupe
