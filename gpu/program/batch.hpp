@@ -141,11 +141,6 @@ struct Batch {
     for (const auto& slice : slices) rows += slice.sample ? 1 : 0;
     return rows;
   }
-  std::uint32_t num_masks() const {
-    std::uint32_t count = 0;
-    for (const auto& slice : slices) count += slice.sample && !slice.allowed.empty() ? 1 : 0;
-    return count;
-  }
   std::uint64_t num_penalized_tokens() const {
     std::uint64_t count = 0;
     for (const auto& slice : slices) count += slice.sample ? slice.penalized.size() : 0;
