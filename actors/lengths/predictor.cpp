@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/lengths/predictor.hpp"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -69,7 +70,8 @@ void PredictorState::have_read(const ForecastLength& message, const SchedulerAct
     const bool is_wanted = question.waits && !asked_.contains(question.sequence) &&
                            predictors_[message.model].lacks_vector(question.sequence);
     if (!is_wanted) continue;
-    if (reading_.size() >= kMostReading) {
+    const std::string& flow = question.ticket->flow;
+    if (!has_place(flow)) {
       environment_->metrics.prompts_read_skipped.add();
       continue;
     }
@@ -78,10 +80,16 @@ void PredictorState::have_read(const ForecastLength& message, const SchedulerAct
       reader_ = self_->system().spawn(make_prompt_reader, environment_, *encoder, scheduler,
                                       caf::actor_cast<PredictorActor>(self_));
     }
-    reading_.insert(question.sequence);
+    reading_.emplace(question.sequence, flow);
     asked_.insert(question.sequence);
     self_->send(reader_, ReadPrompt{question.ticket});
   }
+}
+
+bool PredictorState::has_place(const std::string& flow) const {
+  const auto num_of_flow =
+      std::ranges::count_if(reading_, [&](const auto& entry) { return entry.second == flow; });
+  return reading_.size() < kMostReading && std::cmp_less(num_of_flow, kMostReadingOfFlow);
 }
 
 void PredictorState::take_vector(const PromptRead& message) {

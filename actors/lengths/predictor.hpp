@@ -9,9 +9,11 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "actors/actor_rules.hpp"
@@ -26,7 +28,8 @@ class PredictorState {
   static inline const char* name = "predictor";
   // Answers from one save to the next, and the last one at the end.
   static constexpr std::uint64_t kSavedEvery = 256;
-  static constexpr std::size_t kMostReading = 8;  // prompts at once
+  static constexpr std::size_t kMostReading = 8;        // prompts at once
+  static constexpr std::size_t kMostReadingOfFlow = 6;  // so that one flow's flood leaves others a place
 
   void initialize(Self self, Environment environment);
   ~PredictorState();
@@ -43,17 +46,18 @@ class PredictorState {
   void save(ModelIndex model);
   void report() const;
   void report_states() const;
+  bool has_place(const std::string& flow) const;
   std::optional<std::uint64_t> encoder_fingerprint() const;
   void note_time_since(std::chrono::steady_clock::time_point begun) const;
 
   Self self_ = nullptr;
   Environment environment_;
   std::unique_ptr<CensusEntry> census_;
-  std::vector<LengthPredictor> predictors_;  // by ModelIndex
-  std::vector<std::uint64_t> num_saved_;     // so, too: answers learnt when it was saved last
-  SchedulerActor scheduler_;                 // null: nothing was to be read yet
-  PromptReaderActor reader_;                 // so, too
-  std::set<SequenceId> reading_;             // their prompts are being read
+  std::vector<LengthPredictor> predictors_;    // by ModelIndex
+  std::vector<std::uint64_t> num_saved_;       // so, too: answers learnt when it was saved last
+  SchedulerActor scheduler_;                   // null: nothing was to be read yet
+  PromptReaderActor reader_;                   // so, too
+  std::map<SequenceId, std::string> reading_;  // prompts that are being read, and their flows
   std::set<SequenceId> asked_;  // their prompts were given to the reader, and are not again; until they end
 };
 

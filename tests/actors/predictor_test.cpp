@@ -228,10 +228,14 @@ GenerationRequest of_kind(bool is_long, std::uint64_t number) {
   }
 }
 
+// Each of a flow of its own, so that all may be read at once.
 std::vector<std::shared_ptr<sim::SimClient>> ask_eight(sim::SimWorld& world, std::uint64_t round) {
   std::vector<std::shared_ptr<sim::SimClient>> clients;
-  for (std::uint64_t i = 0; i < 8; ++i)
-    clients.push_back(submit(world, of_kind((i * 5 + round) % 3 == 0, round * 8 + i)));
+  for (std::uint64_t i = 0; i < 8; ++i) {
+    auto request = of_kind((i * 5 + round) % 3 == 0, round * 8 + i);
+    request.flow = std::to_string(i);
+    clients.push_back(submit(world, request));
+  }
   return clients;
 }
 
@@ -307,15 +311,34 @@ TEST_CASE("predictor: no more prompts than a few are read at once, and with a sl
     for (std::uint64_t i = 0; i < 24; ++i) clients.push_back(submit(world, of_kind(i % 3 == 0, i)));
     world.settle();
     // Chats, and inputs of the encoder.
-    CHECK(world.scheduler().num_sequences() == 24 + PredictorState::kMostReading);
+    CHECK(world.scheduler().num_sequences() == 24 + PredictorState::kMostReadingOfFlow);
     CHECK(outcome(world, "skipped") > 0);
     REQUIRE(world.run());
     for (const auto& client : clients) CHECK(client->finished().has_value());
     // With the quick one others were asked about again, and read.
     const bool is_quick = batch_time < std::chrono::milliseconds(1);
-    CHECK(outcome(world, "read") > (is_quick ? PredictorState::kMostReading : 0));
+    CHECK(outcome(world, "read") > (is_quick ? PredictorState::kMostReadingOfFlow : 0));
     CHECK(leftovers(world) == "");
   }
+}
+
+TEST_CASE("predictor: who floods leaves others a place where prompts are read") {
+  auto settings = reading();
+  settings.encoder->batch_time = std::chrono::milliseconds(5);
+  sim::SimWorld world(settings);
+  const auto submit_of = [&](const std::string& tenant, std::uint64_t number) {
+    auto request = of_kind(false, number);
+    request.flow = tenant;
+    submit(world, request);
+  };
+  for (std::uint64_t i = 0; i < 24; ++i) submit_of("flood", i);
+  world.settle();
+  CHECK(world.scheduler().num_sequences() == 24 + PredictorState::kMostReadingOfFlow);
+  for (std::uint64_t i = 24; i < 26; ++i) submit_of("guest", i);
+  world.settle();
+  CHECK(world.scheduler().num_sequences() == 26 + PredictorState::kMostReading);
+  REQUIRE(world.run());
+  CHECK(leftovers(world) == "");
 }
 
 TEST_CASE("predictor: a prompt that kills the encoder's device is read once, and costs no answer") {
