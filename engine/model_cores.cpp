@@ -12,6 +12,10 @@ namespace {
 // No model counts its batches so far: a worker's death that another model's device died.
 constexpr std::uint64_t kBatchOfAnother = std::numeric_limits<std::uint64_t>::max();
 
+// Where models generate and an encoder's batches take longer, no encoder has one behind another's: a prompt
+// that comes would wait for both. The device then idles between them until the scheduler has answered.
+constexpr std::chrono::milliseconds kLongPass{5};
+
 template <class Measure>
 std::size_t sum(const auto& cores, const Measure& measure) {
   return std::accumulate(
@@ -152,7 +156,7 @@ void ModelCores::note(ModelIndex model, std::size_t first) {
     }
     if (auto* report = std::get_if<IterationReport>(&(*out_)[i])) {
       report->model = model;
-      if (!report->is_lost) workers_[report->worker].turns.finish(model, report->ended - report->begun);
+      if (!report->is_lost) account(*report);
     }
     if (auto* forecast = std::get_if<ForecastLength>(&(*out_)[i])) forecast->model = model;
     if (auto* learn = std::get_if<LearnLength>(&(*out_)[i])) learn->model = model;
@@ -168,6 +172,32 @@ void ModelCores::note(ModelIndex model, std::size_t first) {
   out_->erase(
       std::remove_if(out_->begin() + static_cast<std::ptrdiff_t>(first), out_->end(), is_unfinished_flush),
       out_->end());
+}
+
+void ModelCores::account(const IterationReport& report) {
+  Worker& worker = workers_[report.worker];
+  const auto time = report.ended - report.begun;
+  worker.turns.finish(report.model, time);
+  if (itl_factor_ <= 1 || !has_generators()) return;
+  if (is_encoder(report.model) && !has_streams(report.worker)) worker.credit.earn(time);
+  const bool has_inputs = std::any_of(cores_.begin(), cores_.end(), [](const Core& core) {
+    const auto* encoder = std::get_if<EncoderCore>(&core);
+    return encoder && encoder->num_waiting() > 0;
+  });
+  if (is_generator(report.model) && has_inputs) worker.credit.spend(time);
+}
+
+bool ModelCores::has_generators() const {
+  return std::any_of(cores_.begin(), cores_.end(),
+                     [](const Core& core) { return std::holds_alternative<EngineCore>(core); });
+}
+
+// That run there, or wait for any worker.
+bool ModelCores::has_streams(WorkerId worker) const {
+  return std::any_of(cores_.begin(), cores_.end(), [worker](const Core& core) {
+    const auto* generator = std::get_if<EngineCore>(&core);
+    return generator && (generator->num_running(worker) > 0 || generator->num_waiting() > 0);
+  });
 }
 
 void ModelCores::take_turns() {
@@ -219,15 +249,35 @@ std::vector<std::size_t> ModelCores::order_of_turns(WorkerId id) const {
     std::stable_partition(order.begin(), order.end(), [&](std::size_t model) {
       return model != last && !(is_encoder(last) && is_encoder(static_cast<ModelIndex>(model)));
     });
+  if (worker.credit.is_left())
+    std::stable_partition(order.begin(), order.end(),
+                          [this](std::size_t model) { return is_generator(static_cast<ModelIndex>(model)); });
   return order;
 }
 
 bool ModelCores::must_wait(WorkerId worker, ModelIndex model) const {
+  if (is_encoder(model) && encoders_give_way(worker)) return true;
   if (longest_pass(worker, model).count() == 0) return false;
   if (!is_encoder(model)) return holds_up(worker, model);
   const auto& in_flight = workers_[worker].in_flight;
   return std::any_of(in_flight.begin(), in_flight.end(),
                      [this](ModelIndex other) { return is_encoder(other); });
+}
+
+// Something is in flight that the encoders wait for, so they are asked again. A stream's batch that is in
+// flight has the next one behind it, if the stream is not at its end.
+bool ModelCores::encoders_give_way(WorkerId id) const {
+  if (itl_factor_ <= 1 || !has_generators()) return false;
+  const Worker& worker = workers_[id];
+  const auto has_in_flight = [&](const auto& is_one) {
+    return std::any_of(worker.in_flight.begin(), worker.in_flight.end(), is_one);
+  };
+  if (worker.credit.is_left() && has_in_flight([this](ModelIndex model) { return is_generator(model); }))
+    return true;
+  bool has_long_passes = false;
+  for (ModelIndex model = 0; model < cores_.size(); ++model)
+    has_long_passes = has_long_passes || (is_encoder(model) && worker.turns.usual(model) > kLongPass);
+  return has_long_passes && has_in_flight([this](ModelIndex model) { return is_encoder(model); });
 }
 
 // A batch of the model is in flight for which streams of others wait longer than for an iteration.

@@ -5,7 +5,8 @@
 // model, and its devices share its cores, so at most max_in_flight batches are
 // submitted to a worker over all models; models take turns by device time
 // (policy/admitting/model_turns.hpp), and a batch of an encoder, or prompts of another model, take
-// no longer than the pace of the streams that run there allows.
+// no longer than the pace of the streams that run there allows. Streams go before encoders as long as
+// they have credit (policy/admitting/stream_credit.hpp).
 //
 // With one model, this is its core and nothing else. A value, as its cores are. One
 // caller at a time.
@@ -26,6 +27,7 @@
 #include "engine/engine_core.hpp"
 #include "engine/model_kind.hpp"
 #include "policy/admitting/model_turns.hpp"
+#include "policy/admitting/stream_credit.hpp"
 
 namespace troupe {
 
@@ -75,6 +77,7 @@ class ModelCores {
   struct Worker {
     Epoch epoch = 0;
     ModelTurns turns;
+    StreamCredit credit = {};
     std::deque<ModelIndex> in_flight;  // model of each batch, in order of submission
     ModelIndex last_submitted = 0;
     bool last_held_up = false;  // its batch: an encoder's, or with prompts
@@ -93,7 +96,12 @@ class ModelCores {
   bool submit_one(WorkerId worker, ModelIndex model);
   std::vector<std::size_t> order_of_turns(WorkerId worker) const;
   bool must_wait(WorkerId worker, ModelIndex model) const;
+  bool encoders_give_way(WorkerId worker) const;
+  bool has_generators() const;
+  bool has_streams(WorkerId worker) const;
+  void account(const IterationReport& report);
   bool holds_up(WorkerId worker, ModelIndex model) const;
+  bool is_generator(ModelIndex model) const { return std::holds_alternative<EngineCore>(cores_[model]); }
   bool is_encoder(ModelIndex model) const { return std::holds_alternative<EncoderCore>(cores_[model]); }
   static void forget_submitted(Worker& worker);
   std::chrono::nanoseconds longest_pass(WorkerId worker, std::optional<ModelIndex> except = {}) const;

@@ -23,6 +23,8 @@ class ModelTurns {
   void submit(std::size_t model);
   // The oldest batch of the model is done: the device worked on it so long.
   void finish(std::size_t model, std::chrono::nanoseconds time);
+  // The time of a batch of the model, of late; 0: not known.
+  std::chrono::nanoseconds usual(std::size_t model) const { return models_[model].usual; }
   // The batches in flight are lost.
   void forget_submitted();
 

@@ -238,6 +238,7 @@ void Fingerprint::add_turns(const ModelCores& cores) {
     add(worker.epoch);
     add(worker.last_submitted);
     add(worker.last_held_up);
+    add_duration(worker.credit.left_);
     add(worker.in_flight.size());
     for (const ModelIndex model : worker.in_flight) add(model);
     for (const ModelTurns::Model& model : worker.turns.models_) {
