@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "loadgen/commands/calibrate_command.hpp"
-
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
 
 #include "loadgen/client/calibration.hpp"
 #include "loadgen/commands/command_table.hpp"
+#include "loadgen/commands/commands.hpp"
 #include "loadgen/commands/flag_parsing.hpp"
 
 namespace troupe::loadgen {

@@ -9,14 +9,8 @@
 #include <iterator>
 #include <stdexcept>
 
-#include "loadgen/commands/calibrate_command.hpp"
+#include "loadgen/commands/commands.hpp"
 #include "loadgen/commands/flag_parsing.hpp"
-#include "loadgen/commands/plan_command.hpp"
-#include "loadgen/commands/profile_command.hpp"
-#include "loadgen/commands/report_command.hpp"
-#include "loadgen/commands/run_command.hpp"
-#include "loadgen/commands/simulate_command.hpp"
-#include "loadgen/commands/sweep_command.hpp"
 #include "manual/completion.hpp"
 #include "manual/man_page.hpp"
 #include "telemetry/nearest_name.hpp"
@@ -89,8 +83,8 @@ std::span<const Subcommand> command_table() {
       {"plan", "what a workload is going to send; saves it to be sent again", plan_command},
       {"run", "one run against a live server", run_command},
       {"simulate", "a run on simulated workers, or how many are needed", simulate_command},
-      {"sweep", "all runs of an experiment, and its report", run_sweep_command},
-      {"report", "one HTML page of stored results; several are overlaid", run_report},
+      {"sweep", "all runs of an experiment, and its report", sweep_command},
+      {"report", "one HTML page of stored results; several are overlaid", report_command},
       {"calibrate", "what this generator can do on this machine", calibrate_command},
       {"profile", "what a live server adds to the costs of its device", profile_command},
       {"completion", "what completes command lines in bash, zsh or fish", run_completion},

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "loadgen/commands/plan_command.hpp"
-
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <iostream>
@@ -9,6 +7,7 @@
 #include <stdexcept>
 
 #include "loadgen/commands/command_table.hpp"
+#include "loadgen/commands/commands.hpp"
 #include "loadgen/commands/flag_parsing.hpp"
 #include "loadgen/commands/workload_flags.hpp"
 #include "loadgen/result/atomic_file.hpp"

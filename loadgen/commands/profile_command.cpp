@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "loadgen/commands/profile_command.hpp"
-
 #include <algorithm>
 #include <cstdio>
 #include <stdexcept>
@@ -10,6 +8,7 @@
 #include "loadgen/client/http/http_exchange.hpp"
 #include "loadgen/client/run_options.hpp"
 #include "loadgen/commands/command_table.hpp"
+#include "loadgen/commands/commands.hpp"
 #include "loadgen/commands/flag_parsing.hpp"
 #include "loadgen/simulator/cost_profile_file.hpp"
 #include "loadgen/simulator/live_overheads.hpp"

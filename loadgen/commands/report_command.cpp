@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "loadgen/commands/report_command.hpp"
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -8,6 +6,7 @@
 #include <iterator>
 
 #include "loadgen/commands/command_table.hpp"
+#include "loadgen/commands/commands.hpp"
 #include "loadgen/commands/flag_parsing.hpp"
 #include "loadgen/experiment/experiment.hpp"
 #include "loadgen/report/report.hpp"
@@ -57,7 +56,7 @@ std::string default_title(const std::vector<std::string>& directories, const std
 
 }  // namespace
 
-int run_report(const std::vector<std::string>& arguments) {
+int report_command(const std::vector<std::string>& arguments) {
   std::vector<std::string> directories;
   std::string out;
   ReportText text;

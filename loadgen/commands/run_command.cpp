@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "loadgen/commands/run_command.hpp"
-
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
@@ -11,6 +9,7 @@
 #include "loadgen/client/run_options.hpp"
 #include "loadgen/client/status_printer.hpp"
 #include "loadgen/commands/command_table.hpp"
+#include "loadgen/commands/commands.hpp"
 #include "loadgen/commands/find_rate.hpp"
 #include "loadgen/commands/flag_parsing.hpp"
 #include "loadgen/commands/workload_flags.hpp"

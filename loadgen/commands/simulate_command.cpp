@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "loadgen/commands/simulate_command.hpp"
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -13,6 +11,7 @@
 #include <CLI/CLI.hpp>
 
 #include "loadgen/commands/command_table.hpp"
+#include "loadgen/commands/commands.hpp"
 #include "loadgen/commands/flag_parsing.hpp"
 #include "loadgen/commands/workload_flags.hpp"
 #include "loadgen/experiment/serving_flags.hpp"

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "loadgen/commands/sweep_command.hpp"
-
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
 
 #include "loadgen/commands/command_table.hpp"
+#include "loadgen/commands/commands.hpp"
 #include "loadgen/commands/flag_parsing.hpp"
 #include "loadgen/experiment/sweep.hpp"
 
@@ -44,7 +43,7 @@ void print_outcome(const SweepOutcome& outcome, const fs::path& out) {
 
 }  // namespace
 
-int run_sweep_command(const std::vector<std::string>& arguments) {
+int sweep_command(const std::vector<std::string>& arguments) {
   SweepSettings settings;
   std::string file, out, troupe, root, profile;
   CLI::App app("All runs of an experiment: server configurations, loads, seeds", "troupe-loadgen sweep");

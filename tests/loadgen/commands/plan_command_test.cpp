@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "loadgen/commands/plan_command.hpp"
-
 #include <doctest/doctest.h>
 
 #include <fstream>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "loadgen/commands/command_table.hpp"
+#include "loadgen/commands/commands.hpp"
 #include "tests/loadgen/workload/planned_input.hpp"
 #include "tests/support/file_text.hpp"
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "loadgen/commands/run_command.hpp"
-
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -10,6 +8,7 @@
 
 #include "loadgen/client/run_options.hpp"
 #include "loadgen/commands/command_table.hpp"
+#include "loadgen/commands/commands.hpp"
 #include "loadgen/result/result_file.hpp"
 #include "loadgen/workload/toml/table_reader.hpp"
 #include "telemetry/cpu_list.hpp"

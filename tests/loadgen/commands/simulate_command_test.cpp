@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "loadgen/commands/simulate_command.hpp"
-
 #include <doctest/doctest.h>
 
 #include "app/costs/profile_json.hpp"
 #include "loadgen/commands/command_table.hpp"
+#include "loadgen/commands/commands.hpp"
 #include "tests/loadgen/simulator/simulated_traffic.hpp"
 #include "tests/support/file_text.hpp"
 #include "tests/support/temporary_directory.hpp"
