@@ -8,6 +8,7 @@
 #include <iterator>
 #include <utility>
 
+#include "app/commands.hpp"
 #include "app/end_sink.hpp"
 #include "app/loading/model_loading.hpp"
 #include "app/loading/model_set.hpp"

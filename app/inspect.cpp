@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/inspect.hpp"
-
 #include <cstdio>
 #include <exception>
 
+#include "app/commands.hpp"
 #include "app/convert/conversion.hpp"
 #include "app/loading/backend_choice.hpp"
 #include "app/loading/model_loading.hpp"

@@ -2,21 +2,13 @@
 #include <cstdio>
 #include <exception>
 
-#include "app/convert/convert.hpp"
-#include "app/costs/profile.hpp"
-#include "app/doctor/doctor.hpp"
+#include "app/commands.hpp"
 #include "app/ending_signals.hpp"
-#include "app/generate.hpp"
-#include "app/inspect.hpp"
 #include "app/loading/cpu_placement.hpp"
 #include "app/logging.hpp"
 #include "app/options/command_line.hpp"
 #include "app/options/configuration_error.hpp"
 #include "app/options/usage_error.hpp"
-#include "app/perplexity.hpp"
-#include "app/serve.hpp"
-#include "app/trace/trace.hpp"
-#include "app/worker.hpp"
 
 namespace {
 

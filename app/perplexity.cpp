@@ -14,6 +14,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "app/commands.hpp"
 #include "app/end_sink.hpp"
 #include "app/loading/model_loading.hpp"
 #include "app/loading/model_set.hpp"

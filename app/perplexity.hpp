@@ -27,8 +27,4 @@ std::vector<TextWindow> text_windows(std::size_t num_tokens, std::size_t size, s
 // std::runtime_error where it can't be read.
 std::string text_of(const PerplexityCommand& command, std::istream& input);
 
-// Prints the result; the exit status. Throws UsageError where windows can't be as asked
-// for, std::runtime_error if the model can't be loaded or does not generate.
-int run_perplexity(const PerplexityCommand& command);
-
 }  // namespace troupe

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/serve.hpp"
-
 #include <signal.h>
 
 #include <algorithm>
@@ -17,6 +15,7 @@
 #include <vector>
 
 #include "app/api_keys.hpp"
+#include "app/commands.hpp"
 #include "app/costs/cell_batches.hpp"
 #include "app/costs/encoder_costs.hpp"
 #include "app/costs/page_costs.hpp"

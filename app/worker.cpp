@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/worker.hpp"
-
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -8,6 +6,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "app/commands.hpp"
 #include "gpu/child/worker_loop.hpp"
 #include "gpu/child/worker_process.hpp"
 #include "telemetry/log.hpp"

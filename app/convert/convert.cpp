@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/commands.hpp"
 #include "app/convert/conversion.hpp"
 #include "app/loading/backend_choice.hpp"
 #include "app/options/usage_error.hpp"

@@ -12,7 +12,4 @@ namespace troupe {
 // names the file and the reason. OUT is there whole or not at all.
 std::string convert_model(const ConvertCommand& command);
 
-// Prints them; the exit status. Throws as convert_model().
-int run_convert(const ConvertCommand& command);
-
 }  // namespace troupe

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/costs/profile.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -10,6 +8,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "app/commands.hpp"
 #include "app/costs/cell_probe.hpp"
 #include "app/costs/device_probe.hpp"
 #include "app/costs/engine_probe.hpp"

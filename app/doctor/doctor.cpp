@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/doctor/doctor.hpp"
-
 #include <algorithm>
 #include <cstdio>
 #include <iterator>
 
 #include <nlohmann/json.hpp>
 
-#include "app/doctor/machine_findings.hpp"
-#include "app/doctor/model_findings.hpp"
-#include "app/doctor/service_findings.hpp"
+#include "app/commands.hpp"
+#include "app/doctor/findings.hpp"
 #include "telemetry/log.hpp"
 
 namespace troupe {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/doctor/machine_findings.hpp"
-
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 #include <fstream>
 
 #include "app/descriptor_limit.hpp"
+#include "app/doctor/findings.hpp"
 #include "app/loading/backend_choice.hpp"
 #include "app/loading/cpu_placement.hpp"
 #include "gpu/cpu/cpu_model.hpp"

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/doctor/model_findings.hpp"
-
 #include <exception>
 
+#include "app/doctor/findings.hpp"
 #include "app/loading/model_set.hpp"
 #include "gpu/cpu/cpu_model.hpp"
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/doctor/service_findings.hpp"
-
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -12,6 +10,7 @@
 #include <vector>
 
 #include "app/api_keys.hpp"
+#include "app/doctor/findings.hpp"
 #include "app/tls.hpp"
 #include "app/tracing.hpp"
 #include "gpu/memory_plan.hpp"

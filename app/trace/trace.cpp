@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/trace/trace.hpp"
-
 #include <cstdio>
 #include <fstream>
 #include <stdexcept>
 
+#include "app/commands.hpp"
 #include "app/trace/timeline.hpp"
 #include "app/trace/trace_file.hpp"
 #include "app/trace/trace_summary.hpp"

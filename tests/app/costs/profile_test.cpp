@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/costs/profile.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "app/commands.hpp"
 #include "app/costs/device_probe.hpp"
 #include "app/costs/served_iterations.hpp"
 #include "loadgen/simulator/cost_profile_file.hpp"

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/doctor/doctor.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -10,9 +8,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "app/doctor/machine_findings.hpp"
-#include "app/doctor/model_findings.hpp"
-#include "app/doctor/service_findings.hpp"
+#include "app/commands.hpp"
+#include "app/doctor/findings.hpp"
 #include "http/server/listening_socket.hpp"
 #include "store/conversation_store.hpp"
 #include "store/state_directory.hpp"
