@@ -2,15 +2,18 @@
 #include "actors/scheduler.hpp"
 
 #include <algorithm>
+#include <exception>
+#include <string>
 #include <utility>
 #include <variant>
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
-#include "actors/learnt_costs.hpp"
 #include "actors/model_core_options.hpp"
 #include "policy/admitting/admission.hpp"
+#include "store/encoder_cost_file.hpp"
+#include "telemetry/log.hpp"
 
 namespace troupe {
 namespace {
@@ -26,6 +29,23 @@ ApiErrorKind error_kind_of(SequenceFailure failure) {
     case SequenceFailure::kKillsWorkers: break;
   }
   return ApiErrorKind::kInternal;
+}
+
+// Times of encoders' batches that the cores have learnt, for the next start, which then need not learn them
+// again. Nothing happens without a state directory; a failure is logged, since they are only an advantage.
+void keep_learnt_costs(const ActorEnvironment& environment, const ModelCores& cores) {
+  const auto& directory = environment.options.store.directory;
+  for (ModelIndex model = 0; directory && model < cores.num_models(); ++model) {
+    const EncoderCore* encoder = cores.encoder(model);
+    const std::string& key = environment.models[model].served.encoder_cost_key;
+    if (encoder == nullptr || key.empty() || encoder->costs().num_learnt() == 0) continue;
+    try {
+      write_encoder_costs(*directory, key, encoder->costs());
+    } catch (const std::exception& error) {
+      log(LogLevel::kWarning, "what was learnt of an encoder's batches is not kept",
+          {{"reason", error.what()}});
+    }
+  }
 }
 
 }  // namespace
