@@ -26,7 +26,7 @@
 #include <utility>
 #include <vector>
 
-#include "app/costs/encoder_cost_probe.hpp"
+#include "app/costs/encoder_costs.hpp"
 #include "app/loading/model_loading.hpp"
 #include "bench/processor_time.hpp"
 #include "bench/statistics.hpp"
