@@ -11,6 +11,7 @@
 
 #include <boost/asio/ip/tcp.hpp>
 
+#include "http/limits.hpp"
 #include "http/tls/tls_session.hpp"
 
 namespace troupe {
@@ -73,5 +74,9 @@ class ClientSocket {
 
 // Nothing is wrong: wait and try again.
 bool is_would_block(const boost::system::error_code& error);
+
+// The kernel's options of a client's socket, so that slow readers are felt and vanished ones are noticed.
+// Throws std::system_error if the kernel refuses one.
+void apply_socket_options(int socket, const Limits& limits);
 
 }  // namespace troupe

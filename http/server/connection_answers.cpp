@@ -16,7 +16,7 @@
 #include "http/api/answers/sse_writer.hpp"
 #include "http/api/answers/token_json.hpp"
 #include "http/routing/refusal_span.hpp"
-#include "http/server/client_network.hpp"
+#include "http/server/connection_counter.hpp"
 #include "http/server/shard.hpp"
 #include "telemetry/metrics/metrics.hpp"
 

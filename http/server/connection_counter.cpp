@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "http/server/client_network.hpp"
-
 namespace troupe {
 namespace {
 
@@ -61,6 +59,18 @@ void ConnectionCounter::Share::release(const boost::asio::ip::address& network) 
   if (found == per_network.end()) return;
   --total;
   if (--found->second == 0) per_network.erase(found);
+}
+
+namespace ip = boost::asio::ip;
+
+ip::address network_of(const ip::address& address) {
+  if (!address.is_v6() || address.is_loopback()) return address;
+  const ip::address_v6 v6 = address.to_v6();
+  if (v6.is_v4_mapped()) return ip::make_address_v4(ip::v4_mapped, v6);
+  constexpr std::size_t kNetworkBytes = 8;
+  auto bytes = v6.to_bytes();
+  std::fill(bytes.begin() + kNetworkBytes, bytes.end(), 0);
+  return ip::address_v6(bytes);
 }
 
 }  // namespace troupe

@@ -12,6 +12,12 @@
 
 namespace troupe {
 
+// The network a client is in, as far as its address tells: what is counted and served as one where there are
+// no keys. An IPv4 address is its own network. That of an IPv6 address is its first 64 bits, the
+// rest 0: one subscriber has as many addresses in them as it likes. An IPv4 address
+// mapped into IPv6 is that IPv4 address.
+boost::asio::ip::address network_of(const boost::asio::ip::address& address);
+
 struct ConnectionRoom {
   std::uint64_t max_connections = 0;
   std::uint64_t num_reserved = 0;  // beyond these, for probes

@@ -10,7 +10,7 @@
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/post.hpp>
 
-#include "http/server/socket_options.hpp"
+#include "http/server/client_socket.hpp"
 
 namespace troupe {
 namespace {

@@ -30,6 +30,9 @@ std::variant<ApiRequest, ApiError> parse_generation_request(std::string_view bod
 void read_sampling_fields(FieldReader& fields, const ParseSettings& settings, ApiRequest& request);
 // The fields that ask how likely the tokens were.
 void read_logprob_fields(FieldReader& fields, ApiRequest& request);
+// use_beam_search, length_penalty, early_stopping, as vLLM has them, and of n and best_of what they are for a
+// search: `n` of the answers of `best_of` beams. After n and best_of.
+void read_beams(FieldReader& fields, ApiRequest& request);
 // The texts that end an answer, in the field `name`: a string or a list.
 void read_stop_strings(FieldReader& fields, std::string_view name, const Limits& limits,
                        GenerationRequest& request);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How tokens are drawn, and how likely the answer is to say they were.
+// How tokens are drawn, or answers searched for, and how likely the answer is to say they were.
 #include <charconv>
 #include <cmath>
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include <boost/json/value.hpp>
 
 #include "http/api/requests/generation_fields.hpp"
+#include "http/api/requests/unsupported_fields.hpp"
 #include "http/json/json_text.hpp"
 
 namespace troupe {
@@ -142,6 +143,18 @@ void read_prompt_logprobs(FieldReader& fields, ApiRequest& request) {
   request.generation.prompt_logprobs = static_cast<std::uint32_t>(*number);
 }
 
+constexpr double kMaxLengthPenalty = 10.0;  // sensible ones are below 2
+
+// false, true or "never", as in transformers.
+BeamStop read_early_stopping(FieldReader& fields) {
+  const auto* value = fields.find("early_stopping");
+  if (value == nullptr) return BeamStop::kHopeless;
+  if (value->is_bool()) return value->get_bool() ? BeamStop::kFirst : BeamStop::kHopeless;
+  if (value->is_string() && value->get_string() == "never") return BeamStop::kNever;
+  fields.fail("early_stopping", "true, false or \"never\"", *value);
+  return BeamStop::kHopeless;
+}
+
 }  // namespace
 
 void read_sampling_fields(FieldReader& fields, const ParseSettings& settings, ApiRequest& request) {
@@ -156,6 +169,28 @@ void read_logprob_fields(FieldReader& fields, ApiRequest& request) {
   request.wants_logprobs = top.has_value();
   if (top) request.generation.sampling.top_logprobs = static_cast<std::int32_t>(*top);
   read_prompt_logprobs(fields, request);
+}
+
+void read_beams(FieldReader& fields, ApiRequest& request) {
+  const auto length_penalty = fields.number("length_penalty", -kMaxLengthPenalty, kMaxLengthPenalty);
+  const BeamStop stop = read_early_stopping(fields);
+  if (!fields.boolean("use_beam_search").value_or(false)) {
+    if (length_penalty.value_or(1.0) != 1.0) fields.fail("length_penalty", " needs use_beam_search");
+    if (stop != BeamStop::kHopeless) fields.fail("early_stopping", " needs use_beam_search");
+    return;
+  }
+  refuse_unsupported_beam_fields(fields);
+  if (request.num_candidates > kMostBeams)
+    fields.fail(request.num_candidates > request.num_choices ? "best_of" : "n",
+                " must be at most " + std::to_string(kMostBeams) + " with use_beam_search, got " +
+                    std::to_string(request.num_candidates));
+  request.generation.beams = BeamWish{.width = request.num_candidates,
+                                      .num_answers = request.num_choices,
+                                      .length_penalty = length_penalty.value_or(1.0),
+                                      .stop = stop};
+  // One request finds all answers to a prompt.
+  request.num_candidates = request.num_choices = 1;
+  request.generation.is_ranked = false;
 }
 
 }  // namespace troupe
