@@ -41,7 +41,7 @@ class GrammarBuilder {
 
   // Declared first, so that rules may call each other.
   GrammarRule declare_rule();
-  // So, of text in which most tokens change nothing, and are worth being found (free_tokens.hpp).
+  // So, of text in which most tokens change nothing, and are worth being found (GrammarMasks::free_tokens).
   GrammarRule declare_free_text();
   void define(GrammarRule rule, GrammarExpression body);
   GrammarExpression call(GrammarRule rule);

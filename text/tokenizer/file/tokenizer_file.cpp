@@ -3,11 +3,9 @@
 
 #include <utility>
 
-#include "text/tokenizer/file/bpe_file.hpp"
 #include "text/tokenizer/file/tokenizer_fields.hpp"
+#include "text/tokenizer/file/tokenizer_model.hpp"
 #include "text/tokenizer/file/tokenizer_steps.hpp"
-#include "text/tokenizer/file/unigram_file.hpp"
-#include "text/tokenizer/file/word_piece_file.hpp"
 #include "text/tokenizer/post_processor.hpp"
 #include "text/tokenizer/token_decoder.hpp"
 

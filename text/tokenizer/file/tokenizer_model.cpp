@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "text/tokenizer/file/bpe_file.hpp"
+#include "text/tokenizer/file/tokenizer_model.hpp"
 
 #include <algorithm>
 #include <array>
+#include <limits>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "text/tokenizer/byte_alphabet.hpp"
@@ -77,6 +80,17 @@ std::vector<BpeEntry> make_entries(const std::vector<VocabularyEntry>& vocabular
   return entries;
 }
 
+// An unknown character scores this much less than the least likely piece, as sentencepiece has it.
+constexpr double kUnknownPenalty = 10.0;
+
+std::size_t read_max_characters(const TokenizerField& field, std::size_t fallback) {
+  if (field.is_null()) return fallback;
+  if (!field.value().is_number_unsigned()) {
+    field.fail("expected a number of characters, got " + field.value().dump());
+  }
+  return field.value().get<std::size_t>();
+}
+
 }  // namespace
 
 BpeModelParts read_bpe(const TokenizerField& model, const std::vector<VocabularyEntry>& vocabulary,
@@ -94,6 +108,44 @@ BpeModelParts read_bpe(const TokenizerField& model, const std::vector<Vocabulary
     parts.unknown_token = ids.find(model["unk_token"].as_string());
     if (!parts.unknown_token) model["unk_token"].fail("is not in the vocabulary");
   }
+  return parts;
+}
+
+UnigramParts read_unigram(const TokenizerField& model, const std::vector<VocabularyEntry>& vocabulary,
+                          bool is_byte_level) {
+  if (is_byte_level) model.fail_unsupported("Unigram after ByteLevel");
+  const TokenizerField vocab = model["vocab"];
+  if (vocabulary.empty()) vocab.fail("has no pieces");
+  UnigramParts parts;
+  parts.unknown_token = read_token_id(model["unk_id"], vocabulary.size() - 1);
+  parts.has_byte_fallback = model.bool_or("byte_fallback", false);
+  parts.byte_tokens = byte_tokens(ids_by_content(vocab, vocabulary));
+  double least = std::numeric_limits<double>::infinity();
+  for (std::size_t id = 0; id < vocabulary.size(); ++id) {
+    const auto score = vocab.value()[id][1].get<double>();
+    least = std::min(least, score);
+    if (vocabulary[id].is_special) continue;
+    parts.pieces.push_back({vocabulary[id].content, static_cast<TokenId>(id), score});
+  }
+  parts.unknown_score = least - kUnknownPenalty;
+  return parts;
+}
+
+WordPieceParts read_word_piece(const TokenizerField& model, const std::vector<VocabularyEntry>& vocabulary,
+                               bool is_byte_level) {
+  if (is_byte_level) model.fail_unsupported("WordPiece after ByteLevel");
+  WordPieceParts parts;
+  parts.continuing_prefix = model.string_or("continuing_subword_prefix", parts.continuing_prefix);
+  parts.max_characters = read_max_characters(model["max_input_chars_per_word"], parts.max_characters);
+  for (std::size_t id = 0; id < vocabulary.size(); ++id) {
+    const VocabularyEntry& entry = vocabulary[id];
+    if (entry.content.empty() || entry.is_special) continue;
+    parts.entries.push_back({entry.content, static_cast<TokenId>(id)});
+  }
+  const std::string unknown = model.string_or("unk_token", "[UNK]");
+  const std::optional<TokenId> token = ids_by_content(model["vocab"], vocabulary).find(unknown);
+  if (!token) model["unk_token"].fail("\"" + unknown + "\" is not in the vocabulary");
+  parts.unknown_token = *token;
   return parts;
 }
 
