@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loadgen/client/live_status.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <vector>
@@ -11,6 +13,7 @@ namespace {
 using std::chrono::nanoseconds;
 
 constexpr std::chrono::seconds kWindow{5};
+constexpr std::chrono::seconds kPlainPeriod{10};  // of lines where there is no terminal
 
 double milliseconds(nanoseconds time) { return std::chrono::duration<double, std::milli>(time).count(); }
 double seconds(nanoseconds time) { return std::chrono::duration<double>(time).count(); }
@@ -64,6 +67,24 @@ LiveStatus LiveWindow::status(Time now) {
   status_.ttft_p50 = times.empty() ? nanoseconds(0) : percentile(times, 0.50);
   status_.ttft_p99 = times.empty() ? nanoseconds(0) : percentile(times, 0.99);
   return status_;
+}
+
+StatusPrinter::StatusPrinter(std::FILE* out) : out_(out), is_terminal_(::isatty(::fileno(out)) == 1) {}
+
+void StatusPrinter::print(const LiveStatus& status) {
+  if (is_terminal_) {
+    std::fprintf(out_, "\r\x1b[2K%s", status_line(status).c_str());
+    has_line_ = true;
+  } else if (status.elapsed >= next_) {
+    next_ = status.elapsed + kPlainPeriod;
+    std::fprintf(out_, "%s\n", status_line(status).c_str());
+  }
+  std::fflush(out_);
+}
+
+void StatusPrinter::finish() {
+  if (has_line_) std::fputc('\n', out_);
+  has_line_ = false;
 }
 
 }  // namespace troupe::loadgen

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a run goes, while it goes: counts since its begin, and figures of its
-// last seconds.
+// last seconds; and the line that shows it.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <deque>
 #include <string>
 
@@ -44,6 +45,23 @@ class LiveWindow {
 
   LiveStatus status_;
   std::deque<Ended> recent_;
+};
+
+// Shows how a run goes: one line that is overwritten each time on a terminal,
+// elsewhere a line every ten seconds.
+class StatusPrinter {
+ public:
+  explicit StatusPrinter(std::FILE* out);
+
+  void print(const LiveStatus& status);
+  // The line stays, what comes next begins below it.
+  void finish();
+
+ private:
+  std::FILE* out_;
+  bool is_terminal_;
+  bool has_line_ = false;
+  std::chrono::nanoseconds next_{0};
 };
 
 }  // namespace troupe::loadgen

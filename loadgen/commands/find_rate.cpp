@@ -9,7 +9,7 @@
 
 #include "loadgen/client/http/http_exchange.hpp"
 #include "loadgen/client/live_run.hpp"
-#include "loadgen/client/status_printer.hpp"
+#include "loadgen/client/live_status.hpp"
 #include "loadgen/commands/command_table.hpp"
 #include "loadgen/report/html_text.hpp"
 #include "loadgen/result/result_file.hpp"

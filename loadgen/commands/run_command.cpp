@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "loadgen/client/http/http_exchange.hpp"
+#include "loadgen/client/live_status.hpp"
 #include "loadgen/client/run_options.hpp"
-#include "loadgen/client/status_printer.hpp"
 #include "loadgen/commands/command_table.hpp"
 #include "loadgen/commands/commands.hpp"
 #include "loadgen/commands/find_rate.hpp"

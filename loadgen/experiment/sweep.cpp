@@ -9,8 +9,8 @@
 
 #include "loadgen/client/http/http_exchange.hpp"
 #include "loadgen/client/live_run.hpp"
+#include "loadgen/client/live_status.hpp"
 #include "loadgen/client/server/server_process.hpp"
-#include "loadgen/client/status_printer.hpp"
 #include "loadgen/experiment/serving_flags.hpp"
 #include "loadgen/report/html_text.hpp"
 #include "loadgen/result/atomic_file.hpp"

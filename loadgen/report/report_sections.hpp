@@ -11,8 +11,6 @@
 
 namespace troupe::loadgen {
 
-std::string report_style();
-
 // Doubts about the figures first: simulated, dishonest rates, errors.
 std::string warnings_section(std::span<const StoredRun> runs, const std::vector<std::string>& notes);
 // The large figures of a lone run.

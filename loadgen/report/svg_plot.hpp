@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Draws plots as SVG inside an HTML figure. Colours and fonts come from the
-// page's style (report_style.cpp), so that light and dark both work; nothing is
+// page's style (report.cpp), so that light and dark both work; nothing is
 // loaded and nothing runs.
 #pragma once
 

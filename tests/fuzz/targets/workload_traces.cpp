@@ -10,8 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "loadgen/workload/traces/formats/azure_trace.hpp"
-#include "loadgen/workload/traces/formats/burstgpt_trace.hpp"
+#include "loadgen/workload/traces/formats/csv_trace.hpp"
 #include "loadgen/workload/traces/formats/mooncake_trace.hpp"
 #include "loadgen/workload/traces/formats/plan_file.hpp"
 #include "loadgen/workload/traces/formats/sharegpt_file.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "loadgen/workload/traces/formats/burstgpt_trace.hpp"
+#include "loadgen/workload/traces/formats/csv_trace.hpp"
 
 #include <doctest/doctest.h>
 

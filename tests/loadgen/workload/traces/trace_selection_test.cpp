@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "loadgen/workload/traces/formats/azure_trace.hpp"
+#include "loadgen/workload/traces/formats/csv_trace.hpp"
 #include "loadgen/workload/traces/formats/mooncake_trace.hpp"
 #include "tests/loadgen/workload/planned_input.hpp"
 #include "tests/loadgen/workload/traces/trace_text.hpp"
