@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators whose time is that of reading and writing rows; and softmax and
-// LayerNorm at TurboTransformers' shapes, whose times are held against torch's
-// (torch_softmax_norm.py), taken in the same way.
+// Operators whose time is that of reading and writing rows; and LayerNorm at
+// TurboTransformers' shapes, whose times are held against torch's
+// (torch_layer_norm.py), taken in the same way.
 #include "bench/kernels/cuda/suite.hpp"
 #include "gpu/cuda/kernels/rows/gated_activation.hpp"
 #include "gpu/cuda/kernels/rows/layer_norm.hpp"
 #include "gpu/cuda/kernels/rows/rms_norm.hpp"
-#include "gpu/cuda/kernels/rows/softmax.hpp"
 
 namespace troupe::bench {
 namespace {
 
 using namespace troupe::cuda;
 
-constexpr std::uint32_t kBertHeads = 12, kBertHidden = 768;
+constexpr std::uint32_t kBertHidden = 768;
 
 void bench_decoder_rows(Bench& bench) {
   const std::uint32_t rows = bench.pick(16384U, 3U), hidden = bench.pick(4096U, 64U),
@@ -59,22 +58,6 @@ void bench_decoder_rows(Bench& bench) {
 }
 
 // f32, as the paper's. The numbers are those of the title, whatever is tiny.
-void bench_softmax(Bench& bench, std::uint32_t batch, std::uint32_t length) {
-  const std::uint32_t rows = bench.pick(batch * kBertHeads * length, 3U), width = bench.pick(length, 20U);
-  const DeviceBuffer scores = random_buffer(DataType::kF32, std::size_t{rows} * width);
-  const double seconds = bench.stopwatch.seconds_of([&](std::size_t) {
-    launch_softmax(
-        {.scores = scores.get(), .stride = width, .num_rows = rows, .width = width, .scale = 0.125F},
-        bench.stopwatch.stream());
-  });
-  bench.recorder.add(
-      {.id = "softmax_" + std::to_string(batch) + "x" + std::to_string(length),
-       .title = "softmax of attention, (" + std::to_string(batch) + ", " + std::to_string(length) + ")",
-       .value = seconds * 1e6,
-       .unit = "us",
-       .details = {{"of_copy_bandwidth", 8.0 * rows * width / seconds / bench.limits.copy_rate}}});
-}
-
 void bench_layer_norm(Bench& bench, std::uint32_t batch, std::uint32_t length) {
   const std::uint32_t rows = bench.pick(batch * length, 3U), width = bench.pick(kBertHidden, 64U);
   const DeviceBuffer x = random_buffer(DataType::kF32, std::size_t{rows} * width),
@@ -104,7 +87,6 @@ void bench_rows(Bench& bench) {
   bench_decoder_rows(bench);
   for (const std::uint32_t batch : {1U, 20U}) {
     for (const std::uint32_t length : {10U, 20U, 40U, 60U, 80U, 100U, 200U, 300U, 400U, 500U}) {
-      bench_softmax(bench, batch, length);
       bench_layer_norm(bench, batch, length);
     }
   }

@@ -21,16 +21,4 @@ __device__ __forceinline__ float rescale(float from, float to) {
   return from == kLowest ? 0.0F : __expf(from - to);
 }
 
-__device__ __forceinline__ SoftmaxState merge_softmax(const SoftmaxState& left, const SoftmaxState& right) {
-  const float highest = fmaxf(left.highest, right.highest);
-  return {highest, left.sum * rescale(left.highest, highest) + right.sum * rescale(right.highest, highest)};
-}
-
-__device__ __forceinline__ SoftmaxState shuffle_down(const SoftmaxState& s, unsigned distance) {
-  return {__shfl_down_sync(kAllLanes, s.highest, distance), __shfl_down_sync(kAllLanes, s.sum, distance)};
-}
-__device__ __forceinline__ SoftmaxState shuffle_from_first(const SoftmaxState& s) {
-  return {__shfl_sync(kAllLanes, s.highest, 0), __shfl_sync(kAllLanes, s.sum, 0)};
-}
-
 }  // namespace troupe::cuda

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The frame of kernels that reduce each row of a matrix and then write the row
-// anew: norms and softmax. A thread has eight columns of a row, in steps of the
+// anew: norms. A thread has eight columns of a row, in steps of the
 // block's size; those of the first step stay in registers, so that rows of up to
 // 8192 columns are read once. Narrow rows come several a block, reduced together
 // (TurboTransformers' batch reduction, see reductions.cuh).
@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(kMostThreadsOfRows<kRows>) reduce_rows_kernel(
 // No rows or no columns, no launch. A row's result does not depend on
 // how many rows a block has. overlaps_previous: as LaunchShape's.
 template <typename Operation>
-void launch_rows(const Operation& operation, StreamHandle stream, bool overlaps_previous = false) {
+void launch_rows(const Operation& operation, StreamHandle stream, bool overlaps_previous) {
   constexpr std::uint32_t kEnoughBlocks = 2 * 132;  // fill a large GPU twice over
   const std::uint32_t num_rows = operation.num_rows(), width = operation.width();
   if (num_rows == 0 || width == 0) return;
