@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/cuda/gemm/gemm_candidates.hpp"
 
+#include <cuda_runtime.h>
+
 #include <memory>
 #include <utility>
 
+#include "gpu/cuda/gemm/cublas_gemms.hpp"
 #include "gpu/cuda/kernels/gemm/few_token_gemm.hpp"
+#include "gpu/cuda/runtime/cuda_check.hpp"
 
 namespace troupe::cuda {
 namespace {
@@ -87,6 +91,16 @@ std::size_t use_choices(CublasGemms& gemms, GemmChoices& choices) {
     const auto& [shape, choice] = entry;
     return choice.kernel == GemmKernel::kCublasLt && !gemms.use(shape, choice);
   });
+}
+
+GemmDevice gemm_device(int device, std::size_t workspace_bytes) {
+  cudaDeviceProp properties{};
+  CUDA_CHECK(cudaGetDeviceProperties(&properties, device));
+  return {.name = properties.name,
+          .compute_capability = properties.major * 10 + properties.minor,
+          .num_multiprocessors = properties.multiProcessorCount,
+          .cublas_version = CublasGemms::version(),
+          .workspace_bytes = workspace_bytes};
 }
 
 }  // namespace troupe::cuda

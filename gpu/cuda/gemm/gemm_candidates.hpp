@@ -8,6 +8,7 @@
 
 #include "gpu/cuda/gemm/cublas_gemms.hpp"
 #include "gpu/cuda/gemm/gemm_autotune.hpp"
+#include "gpu/cuda/gemm/gemm_choices.hpp"
 
 namespace troupe::cuda {
 
@@ -36,5 +37,9 @@ std::size_t gemm_scratch_bytes(const GemmShape& shape);
 // Choices of cuBLASLt's are used from now on. Choices that it refuses are erased, so
 // that they are measured again; returns their number.
 std::size_t use_choices(CublasGemms& gemms, GemmChoices& choices);
+
+// The device and versions that measured products depend on, asked of CUDA and cuBLASLt. `workspace_bytes` is
+// what CublasGemms is given. Throws CudaError.
+GemmDevice gemm_device(int device, std::size_t workspace_bytes);
 
 }  // namespace troupe::cuda

@@ -20,7 +20,6 @@
 #include "gpu/cuda/gemm/gemm_autotune.hpp"
 #include "gpu/cuda/gemm/gemm_candidates.hpp"
 #include "gpu/cuda/gemm/gemm_choices.hpp"
-#include "gpu/cuda/gemm/gemm_device.hpp"
 #include "gpu/cuda/gemm/gemm_timer.hpp"
 #include "gpu/cuda/kernels/gemm/few_token_input.hpp"
 #include "gpu/cuda/lowering.hpp"

@@ -9,7 +9,6 @@
 #include <optional>
 #include <vector>
 
-#include "gpu/cuda/gemm/gemm_device.hpp"
 #include "gpu/cuda/gemm/gemm_timer.hpp"
 #include "tests/simt/runtime/runtime.hpp"
 
