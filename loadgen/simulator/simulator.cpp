@@ -11,12 +11,19 @@
 
 #include "loadgen/seconds.hpp"
 #include "loadgen/simulator/synthetic_tokens.hpp"
+#include "loadgen/workload/distribution.hpp"
 #include "loadgen/workload/random_source.hpp"
 
 namespace troupe::loadgen {
 namespace {
 
 using Time = std::chrono::nanoseconds;
+
+// Nothing that is under way at this time takes so long that its end could not be counted.
+constexpr Time kEndOfTime = std::chrono::seconds(static_cast<std::int64_t>(kEndOfTimeS));
+
+// A pause may be as long as times can be.
+Time after(Time begin, Time pause) { return begin + std::min(pause, Time::max() - begin); }
 
 // Conversations of a closed loop that may end at one time, besides one of each user.
 constexpr std::uint64_t kMostEndsAtOnce = 100'000;
@@ -124,6 +131,7 @@ class Simulator {
   std::uint64_t push(Time time, Event::Kind kind, std::uint32_t index, std::uint64_t request = 0);
   void take(const Event& event);
   bool is_current(const Event& event);
+  [[noreturn]] void refuse_to_go_on(Time due) const;
   using PrefetchStep = void (SimulatedServer::*)(WorkerId) const;
   void prefetch(const Event& event, PrefetchStep step) const;
   bool may_send_at(Time time) const { return settings_.duration.count() == 0 || time < settings_.duration; }
@@ -243,6 +251,10 @@ Simulation Simulator::run() {
 
 // Its order.
 std::uint64_t Simulator::push(Time time, Event::Kind kind, std::uint32_t index, std::uint64_t request) {
+  // Or samples would be taken, second by second, until then.
+  const bool is_due_for_sure = kind == Event::Kind::kConversation || kind == Event::Kind::kTurn ||
+                               kind == Event::Kind::kArrival || kind == Event::Kind::kBatchDone;
+  if (is_due_for_sure && time >= kEndOfTime) refuse_to_go_on(time);
   events_.push({.time = time, .order = ++last_order_, .request = request, .kind = kind, .index = index});
   return last_order_;
 }
@@ -250,6 +262,7 @@ std::uint64_t Simulator::push(Time time, Event::Kind kind, std::uint32_t index, 
 void Simulator::take(const Event& event) {
   if (event.kind <= Event::Kind::kBatchDone) {  // the rest is no work of a request
     if (!is_current(event)) return;
+    if (now_ >= kEndOfTime) refuse_to_go_on(now_);
     simulation_.result.duration = std::max(simulation_.result.duration, now_);
   }
   switch (event.kind) {
@@ -286,6 +299,13 @@ bool Simulator::is_current(const Event& event) {
     case Event::Kind::kBatchDone: return workers_[event.index].batch_event == event.order;
     default: return true;
   }
+}
+
+void Simulator::refuse_to_go_on(Time due) const {
+  throw std::runtime_error("simulation: expected an end within " + std::to_string(in_seconds(kEndOfTime)) +
+                           " s, got work at " + std::to_string(in_seconds(due)) + " s, after " +
+                           std::to_string(sum_totals().num_batches) +
+                           " batches: costs of the profile, or pauses of the plan, are too long");
 }
 
 // Loads what a batch's end will touch: with many servers their state has left the processor's caches.
@@ -347,7 +367,8 @@ void Simulator::begin_turn(std::uint32_t index) {
   const Time arrival = now_ + profile_.overheads.before_queue(record.prompt_tokens);
   const std::uint32_t added = requests_.add(std::move(request));
   push(arrival, Event::Kind::kArrival, added, num_requests_);
-  if (turn.cancelled_after) push(now_ + *turn.cancelled_after, Event::Kind::kCancel, added, num_requests_);
+  if (turn.cancelled_after)
+    push(after(now_, *turn.cancelled_after), Event::Kind::kCancel, added, num_requests_);
 }
 
 void Simulator::arrive(std::uint32_t index) {
@@ -526,7 +547,7 @@ void Simulator::end_request(std::uint32_t index, Outcome outcome) {
   simulation_.result.duration = std::max(simulation_.result.duration, finished);
   simulation_.result.records.push_back(std::move(record));
   if (outcome == Outcome::kCompleted && conversation.turn < conversation.plan.turns.size()) {
-    const Time next = finished + conversation.plan.turns[conversation.turn].think_time;
+    const Time next = after(finished, conversation.plan.turns[conversation.turn].think_time);
     if (may_send_at(next)) {
       push(next, Event::Kind::kTurn, conversation_index);
       return;
@@ -539,7 +560,7 @@ void Simulator::end_conversation(std::uint32_t index) {
   conversations_.remove(index);
   if (settings_.num_users == 0 || !plan_conversation()) return;
   require_progress();
-  const Time next = now_ + planned_.turns.at(0).think_time;
+  const Time next = after(now_, planned_.turns.at(0).think_time);
   if (may_send_at(next)) push(next, Event::Kind::kTurn, open_conversation());
 }
 

@@ -64,8 +64,8 @@ struct Simulation {
 // Checks at the end that nothing was lost: each request has ended once, and every page is
 // free or cached. Throws std::runtime_error if that is not so, a profile has a problem, the
 // kinds can't be workers of one server, a client of the plan stops reading, a class is
-// unknown, there is no worker, a strength is none from 0 to 1, or users of a closed loop begin again and
-// again in no time. Any thread; the source is used by this call alone.
+// unknown, there is no worker, a strength is none from 0 to 1, users of a closed loop begin again and
+// again in no time, or there is work after 285 years. Any thread; the source is used by this call alone.
 Simulation simulate(std::span<const WorkerKind> kinds, ConversationSource& source,
                     std::vector<RequestClass> classes, const SimulationSettings& settings);
 // settings.num_workers of one kind.

@@ -247,7 +247,7 @@ TEST_CASE("profile: times that can't be fitted are named, and no file is written
   write_trace(trace, live);
   CHECK_THROWS_WITH_AS(run_profile(command),
                        "profile: the times can't be fitted, and no file is written: expected a batch of 6 "
-                       "tokens to take from 1 to 1e15 nanoseconds, got inf",
+                       "tokens to take from 1 to 1e12 nanoseconds, got inf",
                        std::runtime_error);
   CHECK_FALSE(std::filesystem::exists(file));
   write_trace(served_trace(300), live);

@@ -176,6 +176,9 @@ TEST_CASE("cost profile file: whatever is wrong is named with key, expectation a
   CHECK(says(error_with("\"page_size\": 16", "\"page_size\": 1.5"), "'page_size': expected a whole number"));
   CHECK(says(error_with("20.0", "-20.0"), "iteration.slopes: expected a number of nanoseconds from 0"));
   CHECK(says(error_with("20.0", "\"x\""), "'slopes_ns': expected numbers, got \"x\""));
+  // Some thousand such batches take longer than a clock of nanoseconds counts.
+  CHECK(says(error_with("20.0", "1e15"),
+             "iteration.slopes: expected a number of nanoseconds from 0 to 1e12, got 1000000000000000"));
   CHECK(says(error_with("0.75", "1.75"), "residuals: expected numbers from 0 on that never decrease"));
   CHECK(says(error_with("0.75", "-0.75"), "residuals: expected numbers from 0 on"));
   CHECK(says(error_with("\"load_from_host_ns\": [", "\"load_from_host_ns\": [1, "),

@@ -541,6 +541,17 @@ TEST_CASE("simulator: impossible questions are refused") {
                        "conversation 0: expected one of 1 request classes, got number 3", std::runtime_error);
 }
 
+TEST_CASE("simulator: work beyond what its clock counts is refused") {
+  constexpr std::chrono::nanoseconds kLate{9'223'372'036'854'000'000};
+  const auto refusal =
+      doctest::Contains("simulation: expected an end within 9000000000.000000 s, got work at ");
+  CHECK_THROWS_WITH_AS(play(plain_profile(), {lone_request(kLate, 20, 4)}), refusal, std::runtime_error);
+  auto conversation = lone_request(0ms, 20, 4);
+  conversation.turns.push_back(conversation.turns[0]);
+  conversation.turns[1].think_time = std::chrono::nanoseconds::max();
+  CHECK_THROWS_WITH_AS(play(plain_profile(), {conversation}), refusal, std::runtime_error);
+}
+
 TEST_CASE("simulator: a run without requests is empty") {
   const auto simulation = play(plain_profile(), {});
   CHECK(simulation.result.records.empty());
