@@ -148,23 +148,27 @@ Entries cuda_options() {
   };
 }
 
-// The engine core's options: all of [scheduler] but one, and the first of [cache].
-Entries serving_options() {
+// Those of the engine core in one section of the file.
+Entries core_options(std::string_view section) {
   Entries entries =
       options_of(serving_table(), [](Options& options) -> ServingSettings& { return options.serving; });
-  const auto place = std::find_if(entries.begin(), entries.end(), [](const OptionEntry& entry) {
-    return entry.key == "scheduler.encoder_batching";
-  });
-  entries.insert(
-      place, {"scheduler.length_encoder", "--length-encoder",
-              "where lengths are foreseen, the name of a served model of embeddings that reads the end of "
-              "each prompt that waits: its vectors help to tell how long answers will be (empty: none)",
-              &Options::length_encoder, 0, 0, {}, Unit::kNone, {}, wrong_model_name});
+  std::erase_if(entries, [&](const OptionEntry& entry) { return !entry.key.starts_with(section); });
+  return entries;
+}
+
+Entries scheduler_options() {
+  Entries entries = core_options("scheduler.");
+  entries.push_back(
+      {"scheduler.length_encoder", "--length-encoder",
+       "where lengths are foreseen, the name of a served model of embeddings that reads the end of "
+       "each prompt that waits: its vectors help to tell how long answers will be (empty: none)",
+       &Options::length_encoder, 0, 0, {}, Unit::kNone, {}, wrong_model_name});
   return entries;
 }
 
 Entries cache_options() {
-  return {
+  Entries entries = core_options("cache.");
+  const Entries of_server = {
       {"cache.host_memory", "--cache-host-memory",
        "memory for KV that had to leave the device, at most; 0 for none (auto: 1GiB on the host; for GPUs "
        "twice their KV, a quarter of what the host has available at most)",
@@ -186,6 +190,8 @@ Entries cache_options() {
        "with the very tokens that were drawn; 0 for none",
        &Options::cache_turn_memory, 0, UINT64_MAX, {}, Unit::kBytes},
   };
+  entries.insert(entries.end(), of_server.begin(), of_server.end());
+  return entries;
 }
 
 Entries store_options() {
@@ -278,7 +284,7 @@ std::span<const OptionEntry> option_table() {
   static const Entries table = [] {
     Entries all;
     for (const auto section :
-         {model_options, server_options, device_options, worker_options, cuda_options, serving_options,
+         {model_options, server_options, device_options, worker_options, cuda_options, scheduler_options,
           cache_options, store_options, supervisor_options, metrics_options, log_options, tracing_options}) {
       std::ranges::move(section(), std::back_inserter(all));
     }

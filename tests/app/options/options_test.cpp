@@ -463,6 +463,19 @@ TEST_CASE("options: a second model that changes is a change of the models") {
   CHECK(changes_between(before, after).need_restart == std::vector<std::string>{"--model"});
 }
 
+TEST_CASE("options: each section is in one piece, and no setting of the engine core is left out") {
+  std::set<std::string_view> sections, keys;
+  std::string_view section;
+  for (const auto& entry : option_table()) {
+    const std::string_view key = entry.key;
+    keys.insert(key);
+    if (const auto next = key.substr(0, key.find('.')); next != section)
+      CHECK(sections.insert(section = next).second);
+  }
+  for (const auto& setting : serving_table())
+    if (!setting.flag.empty()) CHECK(keys.contains(setting.key));
+}
+
 TEST_CASE("options: each reloadable one is in the table") {
   const auto table = option_table();
   CHECK(std::count_if(table.begin(), table.end(), is_reloadable) == 9);
