@@ -14,16 +14,21 @@
 namespace troupe {
 namespace {
 
-// Requests count from 1, and none comes so far.
-constexpr SequenceId kInputMark = SequenceId{1} << 63U;
-
 // Tokens, as many as small encoders take: the end of the last message, which tells most. A longer pass would
 // keep batches of others waiting.
 constexpr std::uint32_t kLongestReading = 512;
 
+// Requests count from 1, and none comes so far.
+constexpr SequenceId kInputMark = SequenceId{1} << 63U;
+
 SequenceId input_for(SequenceId sequence) { return sequence | kInputMark; }
 
 }  // namespace
+
+std::optional<SequenceId> sequence_read_by(SequenceId input) {
+  if ((input & kInputMark) == 0) return std::nullopt;
+  return input & ~kInputMark;
+}
 
 PromptReaderActor::behavior_type make_prompt_reader(PromptReaderState::Self self, Environment environment,
                                                     ModelIndex encoder, SchedulerActor scheduler,

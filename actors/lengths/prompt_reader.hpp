@@ -6,12 +6,16 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <unordered_map>
 
 #include "actors/actor_rules.hpp"
 #include "actors/message_types.hpp"
 
 namespace troupe {
+
+// The sequence that an input of this number reads the prompt of; nullopt: the number is a request's own.
+std::optional<SequenceId> sequence_read_by(SequenceId input);
 
 class PromptReaderState {
  public:

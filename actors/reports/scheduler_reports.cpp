@@ -4,10 +4,21 @@
 #include <chrono>
 #include <utility>
 
+#include "actors/lengths/prompt_reader.hpp"
 #include "actors/reports/seconds.hpp"
 #include "telemetry/log.hpp"
 
 namespace troupe {
+namespace {
+
+void log_killer(SequenceId sequence) {
+  if (const auto read = sequence_read_by(sequence))
+    log(LogLevel::kError, "a prompt is not read: workers die of it", {{"sequence", *read}});
+  else
+    log(LogLevel::kError, "a request was given up: workers die of it", {{"sequence", sequence}});
+}
+
+}  // namespace
 
 SchedulerReports::SchedulerReports(Environment environment) : environment_(std::move(environment)) {
   if (environment_->tracer) iteration_spans_ = SpanRate(environment_->tracer->max_iterations_per_second());
@@ -19,8 +30,7 @@ void SchedulerReports::take(const Emit& command) {
     if (stopped->reason == StopReason::kPreempted) environment_->metrics.preemptions.add();
   if (const auto* changed = std::get_if<ReservationChanged>(&command.output)) count(*changed);
   if (const auto* failed = std::get_if<SequenceFailed>(&command.output))
-    if (failed->failure == SequenceFailure::kKillsWorkers)
-      log(LogLevel::kError, "a request was given up: workers die of it", {{"sequence", command.sequence}});
+    if (failed->failure == SequenceFailure::kKillsWorkers) log_killer(command.sequence);
 }
 
 void SchedulerReports::count(const ReservationChanged& changed) {

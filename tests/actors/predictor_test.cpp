@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <memory>
@@ -18,6 +19,7 @@
 #include "tests/actors/byte_model.hpp"
 #include "tests/actors/byte_tokenizer.hpp"
 #include "tests/actors/world.hpp"
+#include "tests/support/observability/logged_lines.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 namespace troupe {
@@ -358,10 +360,17 @@ TEST_CASE("predictor: a prompt that kills the encoder's device is read once, and
       if (slice.sequence == poison) return ++num_faults, sim::Fault::kBatchError;
     return sim::Fault::kNone;
   };
-  REQUIRE(world.run());
+  const auto lines = test::logged_by(LogFormat::kText, [&] { REQUIRE(world.run()); });
+  configure_logging(LogLevel::kOff, LogFormat::kText);
   for (const auto& client : clients) CHECK(client->finished());
   CHECK(num_faults > 0);
   CHECK(num_faults <= 3);
+  // By the number of the request whose prompt it was.
+  const std::string sequence = "sequence=" + std::to_string(clients.back()->id());
+  CHECK(std::count_if(lines.begin(), lines.end(), [&](const std::string& line) {
+          return line.find("a prompt is not read: workers die of it") != std::string::npos &&
+                 line.ends_with(sequence);
+        }) == 1);
   CHECK(outcome(world, "failed") == 1);
   CHECK(leftovers(world) == "");
 }
