@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts `troupe serve` and asks it things: what the Python benchmarks share."""
+"""Starts `troupe serve` or a peer and asks it things: what the Python benchmarks share."""
 import json
 import os
 import pathlib
@@ -30,16 +30,19 @@ def results(directory):
     return json.loads((directory / "results.json").read_text())
 
 
-class Server:
-    """A live server, ready when entered and gone when left."""
+class HttpServer:
+    """A program that serves HTTP on a free port: ready when entered and gone when left.
 
-    def __init__(self, troupe, options, model=DEMO_MODEL, ready_seconds=30, library_path=None):
+    command_on: the command line for a port. ready_path: it answers 200 once the program is ready. errors: a file for
+    its log, ours by default.
+    """
+
+    def __init__(self, command_on, ready_path, ready_seconds, environment=None, errors=None):
+        self.command_on = command_on
+        self.ready_path = ready_path
         self.ready_seconds = ready_seconds
-        self.environment = os.environ | ({"LD_LIBRARY_PATH": library_path} if library_path else {})
-        self.options = ["--log-level", "error", *options]
-        if "--store-directory" not in options:
-            self.options += ["--store-directory", "none"]
-        self.program = [troupe, "serve", "--model", model]
+        self.environment = environment
+        self.errors = errors
         self.take_port()
 
     def take_port(self):
@@ -47,7 +50,7 @@ class Server:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
-        self.command = [str(part) for part in (*self.program, "--port", self.port, *self.options)]
+        self.command = [str(part) for part in self.command_on(self.port)]
 
     def __enter__(self):
         for _ in range(3):  # somebody else may take the port before the server does
@@ -58,13 +61,13 @@ class Server:
             self.take_port()
         sys.exit("the server did not become ready: " + " ".join(self.command))
 
-    def start(self, errors=None):
-        """False if it did not become ready and was ended. `errors`: a file for its log."""
-        self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL, stderr=errors, env=self.environment)
+    def start(self):
+        """False if it did not become ready and was ended."""
+        self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL, stderr=self.errors, env=self.environment)
         deadline = time.monotonic() + self.ready_seconds
         while time.monotonic() < deadline and self.process.poll() is None:
             try:
-                urllib.request.urlopen(self.url + "/ready", timeout=1).close()
+                urllib.request.urlopen(self.url + self.ready_path, timeout=1).close()
                 return True
             except OSError:
                 time.sleep(0.01)
@@ -75,6 +78,17 @@ class Server:
     def __exit__(self, *_):
         self.process.send_signal(signal.SIGTERM)
         self.process.wait()
+
+
+class Server(HttpServer):
+    """`troupe serve`."""
+
+    def __init__(self, troupe, options, model=DEMO_MODEL, ready_seconds=30, library_path=None):
+        options = ["--log-level", "error", *options]
+        if "--store-directory" not in options:
+            options += ["--store-directory", "none"]
+        super().__init__(lambda port: [troupe, "serve", "--model", model, "--port", port, *options], "/ready", ready_seconds,
+                         os.environ | ({"LD_LIBRARY_PATH": library_path} if library_path else {}))
 
     def text(self, path, key=None):
         fields = {"Authorization": f"Bearer {key}"} if key else {}

@@ -32,10 +32,10 @@ class Target(Server):
         super().__init__(troupe, options, model, ready_seconds)
         index = self.command.index("--log-level")  # the shared default, given first
         del self.command[index:index + 2]
-        self.log_file = tempfile.NamedTemporaryFile(prefix="attack-", suffix=".log")
+        self.errors = self.log_file = tempfile.NamedTemporaryFile(prefix="attack-", suffix=".log")
 
     def __enter__(self):
-        if not self.start(self.log_file):
+        if not self.start():
             raise NotReady(f"exit status {self.process.returncode}: {self.log()[-300:]}")
         return self
 

@@ -16,17 +16,14 @@ import json
 import pathlib
 import random
 import re
-import signal
-import socket
 import statistics
 import subprocess
 import sys
 import time
-import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import http_streams  # noqa: E402
-from live_server import ROOT, Server  # noqa: E402
+from live_server import ROOT, HttpServer, Server  # noqa: E402
 
 PROMPT_IDS = range(100, 1000)
 NUM_SLOTS, CONTEXT = 32, 1024  # of a stream
@@ -34,29 +31,10 @@ PREFILL, SHORT_PROMPT = 512, 16
 READY_SECONDS = 600
 
 
-class LlamaServer:
-    def __init__(self, program, model, threads, options):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        self.command = [str(program), "-m", str(model), "--port", str(self.port), "-t", str(threads), "-tb",
-                        str(threads), "-np", str(NUM_SLOTS), "-c", str(NUM_SLOTS * CONTEXT), "--no-webui", *options]
-
-    def __enter__(self):
-        self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        deadline = time.monotonic() + READY_SECONDS
-        while time.monotonic() < deadline and self.process.poll() is None:
-            try:
-                urllib.request.urlopen(f"http://127.0.0.1:{self.port}/health", timeout=1).close()
-                return self
-            except OSError:
-                time.sleep(0.05)
-        self.process.kill()
-        sys.exit("llama-server did not become ready: " + " ".join(self.command))
-
-    def __exit__(self, *_):
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait()
+def llama_server(program, model, threads, options):
+    return HttpServer(lambda port: [program, "-m", model, "--port", port, "-t", threads, "-tb", threads, "-np", NUM_SLOTS,
+                                    "-c", NUM_SLOTS * CONTEXT, "--no-webui", *options], "/health", READY_SECONDS,
+                      errors=subprocess.DEVNULL)
 
 
 def prompt(draw, length):
@@ -109,7 +87,7 @@ def main():
                *arguments.troupe_option]
     rates, bandwidths = {}, []
     with Server(arguments.troupe, options, arguments.model, ready_seconds=READY_SECONDS) as troupe, \
-            LlamaServer(arguments.llama_server, arguments.model, arguments.threads, arguments.llama_option) as llama:
+            llama_server(arguments.llama_server, arguments.model, arguments.threads, arguments.llama_option) as llama:
         for number in range(arguments.rounds + 1):
             bandwidths.append(read_bandwidth(arguments.bandwidth, arguments.threads))
             for name, measure in tasks_of(draw, arguments.tokens):

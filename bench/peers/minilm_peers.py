@@ -22,19 +22,16 @@ import os
 import pathlib
 import random
 import re
-import signal
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 
 import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from live_server import ROOT, Server  # noqa: E402
+from live_server import ROOT, HttpServer, Server  # noqa: E402
 from minilm_files import LONGEST, Bert, lengthened, write_gguf, write_onnx  # noqa: E402
 
 GOAL, MOST_MILLISECONDS = 1.2, 2.0
@@ -106,31 +103,15 @@ class OnnxArm:
 
 @contextlib.contextmanager
 def llama_arm(model, settings):
-    inside = pathlib.Path(settings.llama_root) / "tmp"
-    with tempfile.NamedTemporaryFile(suffix=".gguf", dir=inside) as file, socket.socket() as probe:
+    most = max(BATCHES)
+    options = ["--embedding", "--pooling", "mean", "-t", settings.threads, "-tb", settings.threads, "-np", most,
+               "-c", most * LONGEST, "-b", 8192, "-ub", 8192]
+    with tempfile.NamedTemporaryFile(suffix=".gguf", dir=pathlib.Path(settings.llama_root) / "tmp") as file:
         write_gguf(Bert(model), file.name)
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-        probe.close()
-        most = max(BATCHES)
-        command = [settings.llama_server, "-m", "/tmp/" + pathlib.Path(file.name).name, "--port", port, "--embedding",
-                   "--pooling", "mean", "-t", settings.threads, "-tb", settings.threads, "-np", most,
-                   "-c", most * LONGEST, "-b", 8192, "-ub", 8192]
-        process = subprocess.Popen([str(part) for part in command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            deadline = time.monotonic() + READY_SECONDS
-            while True:
-                try:
-                    urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=1).close()
-                    break
-                except OSError:
-                    if process.poll() is not None or time.monotonic() > deadline:
-                        raise RuntimeError("it did not become ready: " + " ".join(map(str, command))) from None
-                    time.sleep(0.1)
-            yield HttpArm(port, "any")
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait()
+        inside = "/tmp/" + pathlib.Path(file.name).name
+        with HttpServer(lambda port: [settings.llama_server, "-m", inside, "--port", port, *options], "/health",
+                        READY_SECONDS, errors=subprocess.DEVNULL) as server:
+            yield HttpArm(server.port, "any")
 
 
 def make_arms(stack, model, name, settings):
@@ -144,7 +125,7 @@ def make_arms(stack, model, name, settings):
     for peer, make in makers.items():
         try:
             arms[peer] = make()
-        except (ImportError, RuntimeError, OSError) as error:
+        except (ImportError, RuntimeError, OSError, SystemExit) as error:
             print(f"without {peer}: {error}", flush=True)
     return arms
 

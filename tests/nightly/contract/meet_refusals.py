@@ -7,7 +7,6 @@ import os
 import pathlib
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import threading
@@ -19,7 +18,7 @@ import openai
 import openapi_spec_validator
 
 from checks import Checks
-from servers import free_port, start_troupe
+from servers import start_troupe
 
 MODEL = "troupe-demo"
 KEY = "a-key-of-the-contract"
@@ -180,14 +179,9 @@ def loses_workers(check, api, troupe):
 
 def loads(check, options, place):
     """While the model is loaded each request is answered with 503."""
-    port = free_port()
     seen = set()
-    with open(f"{place}/log", "w", encoding="utf-8") as log:
-        process = subprocess.Popen([options.troupe, "serve", "--model", options.model, "--model-name", MODEL, "--port",
-                                    str(port), "--memory", "512MiB", "--store-directory", "none"],
-                                   stdout=log, stderr=log)
-    try:
-        api = OpenAi(f"http://127.0.0.1:{port}", "none")
+    with start_troupe(options.troupe, options.model, "none", f"{place}/log", ready_path=None) as troupe:
+        api = OpenAi(troupe.url, "none")
         deadline = time.monotonic() + 60
         while "answered" not in seen and time.monotonic() < deadline:
             try:
@@ -199,10 +193,7 @@ def loads(check, options, place):
                 seen.add(f"{type(error).__name__} {error.status_code}")
                 if error.response.headers.get("retry-after") is None:
                     seen.add("without Retry-After")
-        check(seen == {"answered", "InternalServerError 503"}, f"openai while the model is loaded -> {sorted(seen)}")
-    finally:
-        process.terminate()
-        process.wait()
+    check(seen == {"answered", "InternalServerError 503"}, f"openai while the model is loaded -> {sorted(seen)}")
 
 
 def documents(check, url, key):

@@ -27,7 +27,10 @@ def answers(url):
 
 
 class Server:
-    """A process that is ready once `path` answers 200; what it prints goes to `log`."""
+    """A process that is ready once `path` answers 200, which is waited for; what it prints goes to `log`.
+
+    path None: nothing is waited for.
+    """
 
     def __init__(self, command, port, path, log, environment=None, seconds=60):
         self.port = port
@@ -42,7 +45,8 @@ class Server:
             self.process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT,
                                             env={**os.environ, **(environment or {})})
         try:
-            self.wait_until_ready(path, seconds)
+            if path is not None:
+                self.wait_until_ready(path, seconds)
         except BaseException:
             self.stop()
             raise
@@ -109,11 +113,11 @@ class Server:
         self.stop()
 
 
-def start_troupe(program, model, directory, log, flags=(), environment=None, memory="512MiB"):
+def start_troupe(program, model, directory, log, flags=(), environment=None, memory="512MiB", ready_path="/ready"):
     port = free_port()
     return Server([program, "serve", "--model", model, "--model-name", "troupe-demo", "--port", str(port),
                    "--memory", memory, "--store-directory", str(directory), "--log-level", "debug", *flags],
-                  port, "/ready", log, environment)
+                  port, ready_path, log, environment)
 
 
 def start_open_webui(venv, troupe, directory, log, changed=None):
