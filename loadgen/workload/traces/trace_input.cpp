@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "loadgen/workload/toml/setting_check.hpp"
+
 namespace troupe::loadgen {
 namespace {
 
@@ -49,6 +51,18 @@ TraceInput open_trace_input(const std::string& path) {
   auto file = std::make_unique<std::ifstream>(path, std::ios::binary);
   if (!*file) throw std::runtime_error(path + ": cannot be opened");
   return {std::move(file), path};
+}
+
+std::chrono::nanoseconds TraceClock::since_begin(std::chrono::nanoseconds time, const TraceInput& input) {
+  using Seconds = std::chrono::duration<double>;
+  if (!first_) {
+    first_ = time;
+  } else if (time < last_) {
+    input.fail("expected times that never decrease, got one " + number_text(Seconds(last_ - time).count()) +
+               " s before that of the request before");
+  }
+  last_ = time;
+  return time - *first_;
 }
 
 }  // namespace troupe::loadgen

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A text file read bit by bit, that knows its name and line for messages.
+// A trace as it is read: a text file, bit by bit, that knows its name and line for messages, and its times.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <istream>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace troupe::loadgen {
@@ -33,5 +35,17 @@ class TraceInput {
 
 // Throws std::runtime_error.
 TraceInput open_trace_input(const std::string& path);
+
+// The times of a trace, counted from its first request.
+class TraceClock {
+ public:
+  // Takes the time of the next request on whatever clock the trace has. Fails
+  // at the input's line if it lies before the one of the request before.
+  std::chrono::nanoseconds since_begin(std::chrono::nanoseconds time, const TraceInput& input);
+
+ private:
+  std::optional<std::chrono::nanoseconds> first_;
+  std::chrono::nanoseconds last_{0};
+};
 
 }  // namespace troupe::loadgen

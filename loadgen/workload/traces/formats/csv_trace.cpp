@@ -10,7 +10,6 @@
 #include "loadgen/workload/distribution.hpp"
 #include "loadgen/workload/traces/csv_reader.hpp"
 #include "loadgen/workload/traces/single_turn.hpp"
-#include "loadgen/workload/traces/trace_clock.hpp"
 
 namespace troupe::loadgen {
 namespace {

@@ -7,7 +7,6 @@
 #include "loadgen/workload/distribution.hpp"
 #include "loadgen/workload/traces/json_values.hpp"
 #include "loadgen/workload/traces/single_turn.hpp"
-#include "loadgen/workload/traces/trace_clock.hpp"
 
 namespace troupe::loadgen {
 namespace {

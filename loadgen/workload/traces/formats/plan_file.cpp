@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "loadgen/workload/traces/json_values.hpp"
-#include "loadgen/workload/traces/trace_clock.hpp"
 
 namespace troupe::loadgen {
 namespace {
