@@ -7,7 +7,6 @@
 #include <boost/json/array.hpp>
 #include <boost/json/value.hpp>
 
-#include "http/api/requests/output_form_fields.hpp"
 #include "http/api/requests/unsupported_fields.hpp"
 #include "http/json/json_document.hpp"
 

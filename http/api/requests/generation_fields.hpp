@@ -33,6 +33,10 @@ void read_logprob_fields(FieldReader& fields, ApiRequest& request);
 // use_beam_search, length_penalty, early_stopping, as vLLM has them, and of n and best_of what they are for a
 // search: `n` of the answers of `best_of` beams. After n and best_of.
 void read_beams(FieldReader& fields, ApiRequest& request);
+// The form that an answer must have: `response_format` (of responses `text.format`, of messages
+// `output_config.format`), `grammar` (GBNF) or `regex`; at most one of them. Behind the common fields: some
+// of those can't be joined with a form.
+void read_output_form(FieldReader& fields, ApiRequest& request);
 // The texts that end an answer, in the field `name`: a string or a list.
 void read_stop_strings(FieldReader& fields, std::string_view name, const Limits& limits,
                        GenerationRequest& request);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "http/api/requests/output_form_fields.hpp"
-
+// The fields of a request that say which form its answer must have.
 #include <string>
 #include <utility>
 
 #include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
 
+#include "http/api/requests/generation_fields.hpp"
 #include "http/json/json_text.hpp"
 
 namespace troupe {
