@@ -5,7 +5,6 @@
 
 #include "gpu/cuda/kernels/launch.cuh"
 #include "gpu/cuda/kernels/reductions.cuh"
-#include "gpu/cuda/kernels/sampling/biases.cuh"
 #include "gpu/cuda/kernels/sampling/logit_key.cuh"
 #include "gpu/cuda/kernels/sampling/logprobs.cuh"
 #include "gpu/cuda/kernels/sampling/penalties.cuh"
