@@ -21,7 +21,6 @@
 #include "gpu/model/gguf_file.hpp"
 #include "gpu/model/quantized/packed_tensor.hpp"
 #include "gpu/model/quantized/quantization_config.hpp"
-#include "gpu/model/quantized/raw_tensor.hpp"
 #include "gpu/model/safetensors.hpp"
 #include "gpu/networks/network.hpp"
 

@@ -8,7 +8,6 @@
 #include <optional>
 
 #include "gpu/model/quantized/packed_tensor.hpp"
-#include "gpu/model/quantized/raw_tensor.hpp"
 
 namespace troupe {
 

@@ -7,7 +7,6 @@
 #include <memory>
 
 #include "gpu/model/quantized/packed_tensor.hpp"
-#include "gpu/model/quantized/raw_tensor.hpp"
 
 namespace troupe {
 
