@@ -10,7 +10,7 @@
 
 #include "actors/reports/seconds.hpp"
 #include "actors/request/prompt/prompt_encoding.hpp"
-#include "actors/request/trace/request_log.hpp"
+#include "actors/request/trace/request_trace.hpp"
 #include "telemetry/log.hpp"
 #include "text/detokenizer.hpp"
 

@@ -12,7 +12,7 @@
 #include "actors/request/answer/answer_splitting.hpp"
 #include "actors/request/prompt/conversation_prompt.hpp"
 #include "actors/request/prompt/prompt_encoding.hpp"
-#include "actors/request/trace/request_log.hpp"
+#include "actors/request/trace/request_trace.hpp"
 #include "actors/response_store.hpp"
 #include "telemetry/log.hpp"
 #include "text/answer/harmony_parser.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "actors/request/trace/request_log.hpp"
-
+// The line of the log for a request that has ended.
 #include <string>
 
+#include "actors/request/trace/request_trace.hpp"
 #include "telemetry/log.hpp"
 
 namespace troupe {

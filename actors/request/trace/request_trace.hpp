@@ -146,4 +146,9 @@ std::vector<Span> request_spans(const RequestTrace& trace, std::string_view mode
 // Records them: for export if the trace is sampled, or has failed, or was slow.
 void record_request(const RequestTrace& trace, std::string_view model);
 
+// After end(): one line of the log. A request that failed is a warning; one that ended well, was refused or
+// cancelled is of level debug, or info if is_wanted. Ids, counts and times: nothing of what was asked or
+// answered.
+void log_request(const RequestTrace& trace, bool is_wanted);
+
 }  // namespace troupe
