@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "store/stored_turn.hpp"
 #include "telemetry/log.hpp"
 
 namespace troupe {

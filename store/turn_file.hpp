@@ -19,7 +19,6 @@
 
 #include "store/plain_file.hpp"
 #include "store/state_directory.hpp"
-#include "store/stored_turn.hpp"
 
 namespace troupe {
 
@@ -27,6 +26,28 @@ inline constexpr const char* kTurnFileName = "turns.log";
 
 // Overwrites and removes it, where turns are not kept any more.
 void remove_turn_file(const StateDirectory& directory);
+
+// A part of a chat that a model has run: its text and the tokens that it had (text/history/turn_memory.hpp).
+struct StoredTurn {
+  struct Bytes {  // [begin, end) of the prompt's text
+    std::uint64_t begin = 0, end = 0;
+    bool operator==(const Bytes&) const = default;
+  };
+
+  std::uint64_t number = 0;  // its own, above 0
+  std::uint64_t before = 0;  // of the part that it continues, a smaller one; 0: none
+  std::int64_t written = 0;  // Unix seconds
+  std::string tenant = {};
+  std::string scope = {};
+  std::uint64_t key = 0;
+  std::uint64_t begin = 0;  // byte of the prompt's text
+  std::string text = {};
+  std::vector<Bytes> trusted = {};
+  std::string answer = {};
+  std::vector<Bytes> answer_specials = {};
+  std::vector<std::int32_t> tokens = {};
+  bool operator==(const StoredTurn&) const = default;
+};
 
 class TurnFile {
  public:
