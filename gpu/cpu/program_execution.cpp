@@ -14,7 +14,6 @@
 #include "gpu/cpu/kernels/embed_positions.hpp"
 #include "gpu/cpu/kernels/embed_sinusoids.hpp"
 #include "gpu/cpu/kernels/experts/expert_routing.hpp"
-#include "gpu/cpu/kernels/experts/expert_rows.hpp"
 #include "gpu/cpu/kernels/gated_activation.hpp"
 #include "gpu/cpu/kernels/gather_rows.hpp"
 #include "gpu/cpu/kernels/head_norm.hpp"

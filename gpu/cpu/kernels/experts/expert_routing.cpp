@@ -2,6 +2,7 @@
 #include "gpu/cpu/kernels/experts/expert_routing.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "gpu/cpu/kernels/kernel_table.hpp"
@@ -26,6 +27,9 @@ void choose(const float* logits, std::size_t num_experts, std::size_t count, std
   for (std::size_t expert = 0; expert < num_experts; ++expert)
     if (is_chosen[expert]) *chosen++ = static_cast<std::int32_t>(expert);
 }
+
+constexpr std::size_t kTokensOfCopy = 8;
+std::size_t copy_tasks_of(std::size_t tokens) { return (tokens + kTokensOfCopy - 1) / kTokensOfCopy; }
 
 }  // namespace
 
@@ -63,6 +67,40 @@ void place_choices(const RouteExpertsArguments& arguments) {
   std::vector<std::int32_t> next(bounds, bounds + arguments.num_experts);
   for (std::size_t i = 0; i < num_choices; ++i)
     arguments.places[i] = next[static_cast<std::size_t>(arguments.places[i])]++;
+}
+
+std::size_t group_rows_num_tasks(const GroupRowsArguments& arguments) {
+  return copy_tasks_of(arguments.num_tokens);
+}
+
+void group_rows_run_task(const GroupRowsArguments& arguments, std::size_t task) {
+  const std::size_t last = std::min(arguments.num_tokens, (task + 1) * kTokensOfCopy);
+  for (std::size_t token = task * kTokensOfCopy; token < last; ++token) {
+    for (std::size_t i = 0; i < arguments.num_chosen; ++i) {
+      const auto place = static_cast<std::size_t>(arguments.places[token * arguments.num_chosen + i]);
+      std::memcpy(arguments.grouped + place * arguments.row_bytes, arguments.x + token * arguments.row_bytes,
+                  arguments.row_bytes);
+    }
+  }
+}
+
+std::size_t combine_experts_num_tasks(const CombineExpertsArguments& arguments) {
+  return copy_tasks_of(arguments.num_tokens);
+}
+
+void combine_experts_run_task(const CombineExpertsArguments& arguments, std::size_t task) {
+  const std::size_t last = std::min(arguments.num_tokens, (task + 1) * kTokensOfCopy);
+  for (std::size_t token = task * kTokensOfCopy; token < last; ++token) {
+    float* sum = arguments.sums + token * arguments.width;
+    std::fill_n(sum, arguments.width, 0.0F);
+    for (std::size_t i = 0; i < arguments.num_chosen; ++i) {
+      const std::size_t choice = token * arguments.num_chosen + i;
+      const float share = arguments.shares[choice];
+      const float* row =
+          arguments.grouped + static_cast<std::size_t>(arguments.places[choice]) * arguments.width;
+      for (std::size_t column = 0; column < arguments.width; ++column) sum[column] += share * row[column];
+    }
+  }
 }
 
 }  // namespace troupe

@@ -8,7 +8,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "gpu/cpu/kernels/experts/expert_rows.hpp"
 #include "gpu/cpu/kernels/matmul/expert_matmul.hpp"
 #include "tests/gpu/cpu/kernels/random_values.hpp"
 
