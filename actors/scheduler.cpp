@@ -12,7 +12,7 @@
 
 #include "actors/model_core_options.hpp"
 #include "policy/admitting/admission.hpp"
-#include "store/encoder_cost_file.hpp"
+#include "store/measurement_files.hpp"
 #include "telemetry/log.hpp"
 
 namespace troupe {

@@ -7,7 +7,7 @@
 
 #include "app/costs/cell_probe.hpp"
 #include "app/loading/hardware.hpp"
-#include "store/cell_batch_file.hpp"
+#include "store/measurement_files.hpp"
 #include "telemetry/log.hpp"
 
 namespace troupe {

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "app/loading/hardware.hpp"
-#include "store/encoder_cost_file.hpp"
+#include "store/measurement_files.hpp"
 #include "telemetry/log.hpp"
 
 namespace troupe {

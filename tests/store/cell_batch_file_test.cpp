@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/cell_batch_file.hpp"
+#include "store/measurement_files.hpp"
 
 #include <doctest/doctest.h>
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "store/cell_batch_file.hpp"
+#include "store/measurement_files.hpp"
 #include "tests/support/random_cells.hpp"
 #include "tests/support/temporary_directory.hpp"
 

@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "gpu/model/random_model.hpp"
-#include "store/encoder_cost_file.hpp"
+#include "store/measurement_files.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 using namespace troupe;

@@ -11,7 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "store/encoder_cost_file.hpp"
+#include "store/measurement_files.hpp"
 #include "tests/support/http/http_client.hpp"
 #include "tests/support/observability/server_metrics.hpp"
 #include "tests/support/process/server_process.hpp"

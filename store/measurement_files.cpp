@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/number_file.hpp"
+#include "store/measurement_files.hpp"
 
 #include <cerrno>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <span>
 #include <stdexcept>
 #include <system_error>
 
@@ -14,6 +18,15 @@
 
 namespace troupe {
 namespace {
+
+// One kind of numbers, by all that they depend on, with the names that its file has for them.
+struct NumberFile {
+  const char* name;    // of the file
+  const char* table;   // of the database
+  const char* column;  // of the numbers
+};
+constexpr NumberFile kCosts = {.name = kEncoderCostFile, .table = "cost", .column = "nanoseconds"};
+constexpr NumberFile kBatches = {.name = kCellBatchFile, .table = "batch", .column = "nodes"};
 
 // SQLite would wait on a pipe, and let others read. False: there is no file, and none is wanted.
 bool make_private(const StateDirectory& directory, const char* name, bool creates) {
@@ -58,8 +71,7 @@ void write(const StateDirectory& directory, const NumberFile& file, const std::s
   transaction.commit();
 }
 
-}  // namespace
-
+// Empty: none are kept for the key. Reads one more than at_most, which says that there are too many.
 std::vector<std::int64_t> read_numbers(const StateDirectory& directory, const NumberFile& file,
                                        const std::string& key, std::size_t at_most) {
   std::vector<std::int64_t> numbers;
@@ -82,6 +94,40 @@ void write_numbers(const StateDirectory& directory, const NumberFile& file, cons
     ::unlinkat(directory.descriptor(), file.name, 0);
     write(directory, file, key, numbers);
   }
+}
+
+}  // namespace
+
+std::optional<EncoderCosts> read_encoder_costs(const StateDirectory& directory, const std::string& key) {
+  const auto numbers = read_numbers(directory, kCosts, key, EncoderCosts::kPoints);
+  if (numbers.empty()) return std::nullopt;
+  auto costs = EncoderCosts::from_values(std::vector<double>(numbers.begin(), numbers.end()));
+  if (!costs) throw std::runtime_error("expected times that do not shrink with length or number");
+  return costs;
+}
+
+void write_encoder_costs(const StateDirectory& directory, const std::string& key, const EncoderCosts& costs) {
+  std::vector<std::int64_t> numbers;
+  for (const double value : costs.values()) numbers.push_back(std::llround(value));
+  write_numbers(directory, kCosts, key, numbers);
+}
+
+std::vector<std::uint32_t> read_cell_batches(const StateDirectory& directory, const std::string& key,
+                                             std::size_t num_cells) {
+  std::vector<std::uint32_t> max_batches;
+  for (const std::int64_t number : read_numbers(directory, kBatches, key, num_cells)) {
+    if (number < 1 || number > std::numeric_limits<std::uint32_t>::max())
+      throw std::runtime_error("a batch of " + std::to_string(number) + " nodes");
+    max_batches.push_back(static_cast<std::uint32_t>(number));
+  }
+  if (!max_batches.empty() && max_batches.size() != num_cells)
+    throw std::runtime_error("expected sizes of " + std::to_string(num_cells) + " cells");
+  return max_batches;
+}
+
+void write_cell_batches(const StateDirectory& directory, const std::string& key,
+                        const std::vector<std::uint32_t>& max_batches) {
+  write_numbers(directory, kBatches, key, std::vector<std::int64_t>(max_batches.begin(), max_batches.end()));
 }
 
 }  // namespace troupe
