@@ -104,6 +104,46 @@ TEST_CASE("chat template: marks follow the bytes through every operation") {
   }
 }
 
+TEST_CASE("chat template: names that a client gave to arguments stay the client's") {
+  ChatTemplateInput input;
+  input.extra = {{"x", TemplateValue::Object{{"<|a|>", TemplateValue::trusted("v")}}}};
+  for (const std::string source : {"{% macro m() %}{{ kwargs | list | first }}{% endmacro %}{{ m(**x) }}",
+                                   "{{ dict(**x) | list | first }}"}) {
+    CAPTURE(source);
+    CHECK(pieces(source, input) == Pieces{{"<|a|>", true}});
+  }
+}
+
+TEST_CASE("chat template: the body of a call block runs within its call block alone") {
+  const std::string m =
+      "{% set ns = namespace() %}{% macro m() %}{% set ns.c = caller %}{{ caller() }}{% endmacro %}";
+  const auto rendered = [&](const std::string& source) {
+    return joined(ChatTemplate::parse(m + source).render({}));
+  };
+  CHECK(rendered("{% call m() %}x{% endcall %}").text == "x");
+  CHECK(rendered("{% call m() %}x{% endcall %}{{ ns.c() }}").is_error);
+  // The inner block is not running where the outer one's body stands.
+  const std::string inner =
+      "{% macro o() %}{% set f = caller %}{% call m() %}{{ f() }}{% endcall %}{% endmacro %}";
+  CHECK(rendered(inner + "{% call o() %}x{% endcall %}").text == "x");
+  CHECK(rendered(inner + "{% call o() %}{{ ns.c() }}{% endcall %}").is_error);
+}
+
+TEST_CASE("chat template: namespaces may hold each other, however deeply") {
+  const auto rendered = [](const std::string& source) {
+    return joined(ChatTemplate::parse(source).render({}));
+  };
+  CHECK(rendered("{% set a = namespace() %}{% set a.b = [a] %}{{ a.b[0].b | length }}{{ a.b }}").text ==
+        "1[<Namespace>]");
+  // A long chain is taken apart without recursion.
+  const Rendered chain = rendered(
+      "{% set l = namespace(first=none) %}"
+      "{% for i in range(5000) %}{% set l.first = namespace(next=[[[[l.first]]]]) %}{% endfor %}"
+      "{{ l.first.next[0][0][0][0].next | length }}");
+  CHECK_FALSE_MESSAGE(chain.is_error, chain.text);
+  CHECK(chain.text == "1");
+}
+
 TEST_CASE("chat template: marks survive variables, macros and namespaces") {
   const std::string source =
       "{% macro m(x) %}[{{ x }}]{% endmacro %}{% set ns = namespace(c='') %}"
@@ -241,8 +281,20 @@ TEST_CASE("chat template: malformed and unknown constructs are refused with thei
       {"{{ (1 }}", "unexpected '}'"},
       {"{{ 1) }}", "unexpected ')'"},
       {"{{ [1, }}", "unexpected '}'"},
-      {"{{ f(*x) }}", "not supported"},
+      {"{{ f(*x, *y) }}", "a second argument list (*)"},
+      {"{{ f(*x, 2) }}", "a positional argument follows"},
+      {"{{ f(**x, a=2) }}", "an argument follows **"},
+      {"{{ f(**x, **y) }}", "an argument follows **"},
+      {"{{ f(*) }}", "expected an expression"},
       {"{{ f(a=1, 2) }}", "a positional argument follows"},
+      {"\n{% call f %}{% endcall %}", "line 2: a call block needs a call"},
+      {"{% call f() | upper %}{% endcall %}", "a call block needs a call"},
+      {"{% call 1 %}{% endcall %}", "a call block needs a call"},
+      {"{% call(a=1, b) f() %}{% endcall %}", "a parameter without default"},
+      {"{% call f() %}", "endcall is missing"},
+      {"{% call f() %}{% macro m() %}{% endmacro %}{% endcall %}",
+       "a macro inside a loop, macro or call block"},
+      {"{% for x in y %}{% call f() %}{% break %}{% endcall %}{% endfor %}", "break outside a loop"},
       {"{{ a ? b }}", "unexpected character '?'"},
       {"{{ 99999999999999999999 }}", "too large"},
       {"{{ '\\uD800' }}", "malformed escape"},
@@ -268,6 +320,7 @@ TEST_CASE("chat template: hostile sources are refused before they are run") {
       "{{ " + repeated("1 if 1 else ", 6000) + "1 }}",
       "{{ x" + repeated("[x", 6000) + repeated("]", 6000) + " }}",
       "{% for x in y %}" + repeated("{% set a %}", 5000),
+      repeated("{% call f() %}", 5000) + repeated("{% endcall %}", 5000),
   };
   for (const std::string& source : sources) {
     CAPTURE(source.substr(0, 40));
@@ -302,8 +355,12 @@ TEST_CASE("chat template: hostile templates stop at a limit, soon") {
       "%}{% endfor %}{{ ns.s | tojson }}",
       "{% set ns = namespace(s=[]) %}{% for i in range(99999) %}{% set ns.s = [ns.s] %}{% endfor "
       "%}",
-      "{% set ns = namespace() %}{% set ns.x = ns %}",
-      "{% set ns = namespace() %}{% set ns.x = [ns] %}",
+      "{% macro m(x) %}{{ m([x, x]) }}{% endmacro %}{{ m(namespace()) }}",
+      "{% macro m() %}{% call m() %}{{ caller() }}{% endcall %}{% endmacro %}{{ m() }}",
+      "{% macro m(f) %}{{ caller(caller) }}{% endmacro %}{% call(f) m() %}{{ f(f) }}{% endcall %}",
+      "{% macro m(d) %}{{ m(dict(d, **{'k' ~ (d | length): 1})) }}{% endmacro %}{{ m({}) }}",
+      "{% macro m() %}{% endmacro %}{{ m(*range(90000)) }}",
+      "{% for i in range(90000) %}{{ range(*range(90000)) }}{% endfor %}",
       "{% for x in [1] %}{% set l = [loop] %}{% endfor %}",
       "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
       "{% macro m() %}{{ m() }}{{ m() }}{% endmacro %}{{ m() }}",
@@ -423,13 +480,26 @@ TEST_CASE("template data: which templates switch reasoning, and by which variabl
     if (!name.empty()) found[entry.path().stem().string()] = name;
   }
   std::map<std::string, std::string> expected = {{"ibm-granite-granite-3.3-2B-Instruct", "thinking"}};
-  for (const char* name :
-       {"Apertus-8B-Instruct", "Bielik-11B-v3.0-Instruct", "CohereForAI-c4ai-command-r7b-12-2024-tool_use",
-        "GLM-4.6", "GLM-4.7-Flash", "GLM-5.2", "HuggingFaceTB-SmolLM3-3B",
-        "NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", "Qwen-QwQ-32B", "Qwen-Qwen3-0.6B", "Qwen3.5-4B", "Reka-Edge",
-        "deepseek-ai-DeepSeek-R1-Distill-Qwen-32B", "deepseek-ai-DeepSeek-V3.1", "deepseek-ai-DeepSeek-V3.2",
-        "deepseek-ai-DeepSeek-V4", "google-gemma-4-31B-it", "google-gemma-4-31B-it-interleaved",
-        "llama-cpp-rwkv-world"})
+  for (const char* name : {"Apertus-8B-Instruct",
+                           "Bielik-11B-v3.0-Instruct",
+                           "CohereForAI-c4ai-command-r7b-12-2024-tool_use",
+                           "GLM-4.6",
+                           "GLM-4.7-Flash",
+                           "GLM-5.2",
+                           "HuggingFaceTB-SmolLM3-3B",
+                           "NVIDIA-Nemotron-3-Nano-30B-A3B-BF16",
+                           "Qwen-QwQ-32B",
+                           "Qwen-Qwen3-0.6B",
+                           "Qwen3.5-4B",
+                           "Reka-Edge",
+                           "MiroThinker",
+                           "deepseek-ai-DeepSeek-R1-Distill-Qwen-32B",
+                           "deepseek-ai-DeepSeek-V3.1",
+                           "deepseek-ai-DeepSeek-V3.2",
+                           "deepseek-ai-DeepSeek-V4",
+                           "google-gemma-4-31B-it",
+                           "google-gemma-4-31B-it-interleaved",
+                           "llama-cpp-rwkv-world"})
     expected[name] = "enable_thinking";
   CHECK(found == expected);
 }

@@ -78,6 +78,10 @@ TEST_CASE("template data: instructions are shown wherever they stand, and leave 
       loop.push_back(kInstruction);
       const auto without = text_of(chat, kLoop, false);
       const auto with = text_of(chat, loop);
+      if (entry.path().stem() == "MiroThinker") {  // writes into answers, which Jinja's sandbox refuses
+        CHECK_FALSE(without);
+        continue;
+      }
       REQUIRE(without);
       REQUIRE(with);
       CHECK(has_in_order(*with, {"THE QUESTION", "THE RESULT", "THE INSTRUCTION"}));

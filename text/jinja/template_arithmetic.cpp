@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string>
 
+#include "text/jinja/template_builtins.hpp"
 #include "text/jinja/template_text.hpp"
 
 namespace troupe::jinja {
@@ -237,6 +238,11 @@ Value item_of(const Value& value, const Value& index, Budget& budget) {
     return found != nullptr ? *found : Value();
   }
   if (value.is_undefined()) fail_undefined(value);
+  const bool has_attributes = value.get<std::shared_ptr<Namespace>>() || value.get<std::shared_ptr<Loop>>();
+  if (has_attributes && index.string() != nullptr) {
+    Value found = attribute_of(value, index.string()->text());
+    return found.is_undefined() ? Value() : found;  // it would know the name, which is not of the program
+  }
   if (!index.is_integer()) return Value();
   std::int64_t position = index.as_integer();
   if (const List* list = value.list(); list != nullptr && !list->is_generator) {

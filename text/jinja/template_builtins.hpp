@@ -17,12 +17,18 @@ namespace troupe::jinja {
 
 struct Arguments {
   std::vector<Value> positional;
-  std::vector<std::pair<std::string, Value>> named;
+  // Names may be a client's: the keys of what is behind **.
+  std::vector<std::pair<MarkedString, Value>> named;
 
   // The argument at a position or of that name; nullptr where it wasn't given.
   const Value* find(std::size_t position, std::string_view name) const;
   // … and where it must be.
   const Value& require(std::size_t position, std::string_view name) const;
+
+  // A named one, which must not be there yet.
+  void add(MarkedString name, Value value, Budget& budget);
+  // All entries of a dict, named by its keys.
+  void add_all(const Value& dict, Budget& budget);
 };
 
 // Functions that a template may write behind "|" and behind "is".

@@ -5,8 +5,11 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
-#include <string_view>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "text/jinja/macro_arguments.hpp"
 #include "text/jinja/template_arithmetic.hpp"
 #include "text/jinja/template_builtins.hpp"
 
@@ -18,12 +21,27 @@ constexpr std::size_t kMaxDepth = 500;
 
 enum class Flow { kNext, kBreak, kContinue };
 
+}  // namespace
+
+// The body of a call block that runs.
+struct Caller {
+  const Macro* body = nullptr;
+  Scopes::Place place;        // of the block
+  std::size_t num_outer = 0;  // call blocks that ran there
+};
+
+namespace {
+
 class Evaluator {
  public:
   Evaluator(Variables variables, std::chrono::system_clock::time_point now, Budget& budget)
-      : now_(now), budget_(budget) {
-    scopes_.push_back(std::move(variables));
+      : now_(now), budget_(budget), scopes_(std::move(variables)) {}
+  // All live while they are emptied, so that no chain of them is taken apart by recursion.
+  ~Evaluator() {
+    for (const auto& object : namespaces_) object->attributes.clear();
   }
+  Evaluator(const Evaluator&) = delete;
+  Evaluator& operator=(const Evaluator&) = delete;
 
   MarkedString run(const TemplateProgram& program, std::string buffer) {
     output_ = MarkedString(std::move(buffer));
@@ -106,15 +124,15 @@ class Evaluator {
   Flow run_node(const For& statement) {
     const std::shared_ptr<Loop> loop = make_loop(statement);
     const std::size_t count = loop->items->elements.size();
-    scopes_.emplace_back();  // one for all turns, each of which finds it empty
+    scopes_.enter();  // one for all turns, each of which finds it empty
     for (; loop->index < count; ++loop->index) {
       budget_.spend_steps(1);
-      scopes_.back().clear();
-      set("loop", loop);
+      scopes_.clear_innermost();
+      scopes_.set("loop", loop);
       assign(statement.targets, loop->items->elements[loop->index]);
       if (run_body(statement.body) == Flow::kBreak) break;
     }
-    scopes_.pop_back();
+    scopes_.leave();
     return count == 0 ? run_body(statement.otherwise) : Flow::kNext;
   }
 
@@ -123,10 +141,10 @@ class Evaluator {
     std::vector<Value> elements = iterate(value_of(*statement.iterable), budget_);
     if (statement.condition) {
       std::erase_if(elements, [&](const Value& element) {
-        scopes_.emplace_back();
+        scopes_.enter();
         assign(statement.targets, element);
         const bool stays = is_true(value_of(*statement.condition));
-        scopes_.pop_back();
+        scopes_.leave();
         return !stays;
       });
     }
@@ -148,7 +166,7 @@ class Evaluator {
   }
 
   Flow run_node(const SetBlock& statement) {
-    set(statement.target, filtered(captured(statement.body), statement.filters));
+    scopes_.set(statement.target, filtered(captured(statement.body), statement.filters));
     return Flow::kNext;
   }
 
@@ -162,16 +180,26 @@ class Evaluator {
   Flow run_node(const Continue&) { return Flow::kContinue; }
 
   Flow run_node(const std::unique_ptr<Macro>& macro) {
-    set(macro->name, macro.get());
+    scopes_.set(macro->name, macro.get());
+    return Flow::kNext;
+  }
+
+  Flow run_node(const std::unique_ptr<CallBlock>& block) {
+    const auto caller = std::make_shared<const Caller>(
+        Caller{.body = &block->caller, .place = scopes_.here(), .num_outer = callers_.size()});
+    callers_.push_back(caller);
+    const Level level(*this);
+    write(value_of_postfix(std::get<Postfix>(block->call->node), caller));
+    callers_.pop_back();
     return Flow::kNext;
   }
 
   // What a body writes, in a scope of its own.
   Value captured(const Body& body) {
     MarkedString outer = std::exchange(output_, MarkedString());
-    scopes_.emplace_back();
+    scopes_.enter();
     run_body(body);
-    scopes_.pop_back();
+    scopes_.leave();
     MarkedString inner = std::exchange(output_, std::move(outer));
     budget_.spend_bytes(inner.size());
     return inner;
@@ -184,33 +212,21 @@ class Evaluator {
     return value;
   }
 
-  void set(std::string_view name, Value value) {
-    for (auto& [present, content] : scopes_.back()) {
-      if (present == name) {
-        content = std::move(value);
-        return;
-      }
-    }
-    scopes_.back().emplace_back(name, std::move(value));
-  }
-
   void assign(const std::vector<std::string>& targets, Value value) {
-    if (targets.size() == 1) return set(targets[0], std::move(value));
+    if (targets.size() == 1) return scopes_.set(targets[0], std::move(value));
     const std::vector<Value> elements = iterate(value, budget_);
     if (elements.size() != targets.size()) {
       fail("expected " + std::to_string(targets.size()) + " values to unpack, got " +
            std::to_string(elements.size()));
     }
-    for (std::size_t i = 0; i < targets.size(); ++i) set(targets[i], elements[i]);
+    for (std::size_t i = 0; i < targets.size(); ++i) scopes_.set(targets[i], elements[i]);
   }
 
   void assign_attribute(const std::string& name, const std::string& attribute, Value value) {
     const Value target = look_up(name);
     const auto* object = target.get<std::shared_ptr<Namespace>>();
     if (object == nullptr) fail("cannot assign attribute on non-namespace object");
-    if (value.get<std::shared_ptr<Namespace>>() || value.get<std::shared_ptr<Loop>>()) {
-      fail("a namespace or loop can't be put into a namespace");
-    }
+    if (value.get<std::shared_ptr<Loop>>()) fail("a loop can't be put into a namespace");
     for (auto& [present, content] : (*object)->attributes) {
       if (present == attribute) {
         content = std::move(value);
@@ -220,18 +236,8 @@ class Evaluator {
     (*object)->attributes.emplace_back(attribute, std::move(value));
   }
 
-  // Innermost scope first; a macro sees its own and the template's.
   Value look_up(const std::string& name) const {
-    const auto found_in = [&](const Variables& scope) -> const Value* {
-      for (const auto& [present, content] : scope) {
-        if (present == name) return &content;
-      }
-      return nullptr;
-    };
-    for (std::size_t i = scopes_.size(); i > first_scope_; --i) {
-      if (const Value* found = found_in(scopes_[i - 1])) return *found;
-    }
-    if (const Value* found = found_in(scopes_[0])) return *found;
+    if (const Value* found = scopes_.find(name)) return *found;
     if (const auto builtin = builtin_named(name)) return *builtin;
     return Undefined{&name};
   }
@@ -306,7 +312,10 @@ class Evaluator {
                                                      : value_of(conditional.otherwise);
   }
 
-  Value value_of_node(const Postfix& postfix) {
+  Value value_of_node(const Postfix& postfix) { return value_of_postfix(postfix, nullptr); }
+
+  // caller: of a call block, an argument of the last call; or null.
+  Value value_of_postfix(const Postfix& postfix, const std::shared_ptr<const Caller>& caller) {
     Value value = value_of(*postfix.operand);
     for (std::size_t i = 0; i < postfix.suffixes.size(); ++i) {
       budget_.spend_steps(1);
@@ -315,9 +324,13 @@ class Evaluator {
       const bool is_called = attribute != nullptr && i + 1 < postfix.suffixes.size() &&
                              std::holds_alternative<Call>(postfix.suffixes[i + 1]);
       const bool is_method = is_called && !value.get<std::shared_ptr<Namespace>>();
+      const bool is_last = i + 1 == postfix.suffixes.size();
       if (is_method) {
         const Call& call = std::get<Call>(postfix.suffixes[++i]);
+        if (caller && i + 1 == postfix.suffixes.size()) fail("a method takes no call block");
         value = call_method(value, attribute->name, arguments_of(call.arguments), budget_);
+      } else if (caller && is_last) {
+        value = call_with_block(value, std::get<Call>(suffix), caller);
       } else {
         value = std::visit([&](const auto& node) { return with_suffix(value, node); }, suffix);
       }
@@ -330,16 +343,7 @@ class Evaluator {
   }
 
   Value with_suffix(const Value& value, const Item& item) {
-    const Value index = value_of(*item.index);
-    const bool is_named = value.get<std::shared_ptr<Namespace>>() || value.get<std::shared_ptr<Loop>>();
-    if (is_named && index.string() != nullptr) return attribute_of_copy(value, *index.string());
-    return item_of(value, index, budget_);
-  }
-
-  // attribute_of for a name that isn't of the program.
-  Value attribute_of_copy(const Value& value, const MarkedString& name) {
-    Value found = attribute_of(value, name.text());
-    return found.is_undefined() ? Value() : found;
+    return item_of(value, value_of(*item.index), budget_);
   }
 
   Value with_suffix(const Value& value, const Slice& slice) {
@@ -348,11 +352,26 @@ class Evaluator {
     return slice_of(value, begin, end, value_of(slice.step), budget_);
   }
 
+  Value call_with_block(const Value& value, const Call& call, const std::shared_ptr<const Caller>& caller) {
+    if (value.get<Builtin>()) fail("a function takes no call block");
+    Arguments arguments = arguments_of(call.arguments);
+    arguments.add(MarkedString("caller"), caller, budget_);
+    return called(value, std::move(arguments));
+  }
+
   Value with_suffix(const Value& value, const Call& call) {
-    const Arguments arguments = arguments_of(call.arguments);
-    if (const auto* macro = value.get<const Macro*>()) return call_macro(**macro, arguments);
+    return called(value, arguments_of(call.arguments));
+  }
+
+  Value called(const Value& value, Arguments arguments) {
+    if (const auto* macro = value.get<const Macro*>()) return call_macro(**macro, std::move(arguments));
+    if (const auto* caller = value.get<std::shared_ptr<const Caller>>()) {
+      return call_caller(*caller, std::move(arguments));
+    }
     if (const auto* builtin = value.get<Builtin>()) {
-      return call_builtin(*builtin, arguments, now_, budget_);
+      Value result = call_builtin(*builtin, arguments, now_, budget_);
+      if (const auto* object = result.get<std::shared_ptr<Namespace>>()) namespaces_.push_back(*object);
+      return result;
     }
     if (value.is_undefined()) fail_undefined(value);
     fail(in_quotes(type_name(value)) + " object is not callable");
@@ -371,51 +390,72 @@ class Evaluator {
     for (const ExpressionPtr& value : given.positional) {
       arguments.positional.push_back(value_of(*value));
     }
-    for (const auto& [name, value] : given.named) {
-      arguments.named.emplace_back(name, value_of(*value));
+    if (given.more_positional) {
+      for (Value& value : iterate(value_of(*given.more_positional), budget_)) {
+        arguments.positional.push_back(std::move(value));
+      }
     }
+    for (const auto& [name, value] : given.named) {
+      arguments.add(MarkedString(name), value_of(*value), budget_);
+    }
+    if (given.more_named) arguments.add_all(value_of(*given.more_named), budget_);
     return arguments;
   }
 
-  Value call_macro(const Macro& macro, const Arguments& arguments) {
+  // A macro sees its own variables and the template's.
+  Value call_macro(const Macro& macro, Arguments arguments) {
     const Level level(*this);
-    if (arguments.positional.size() > macro.parameters.size()) {
-      fail("macro '" + macro.name + "' takes at most " + std::to_string(macro.parameters.size()) +
-           " arguments");
-    }
-    for (const auto& [name, value] : arguments.named) {
-      if (std::find(macro.parameters.begin(), macro.parameters.end(), name) == macro.parameters.end()) {
-        fail("macro '" + macro.name + "' has no parameter '" + name + "'");
-      }
-    }
-    const std::size_t outer_first_scope = std::exchange(first_scope_, scopes_.size());
-    scopes_.emplace_back();
-    bind_parameters(macro, arguments);
+    Scopes::Hidden hidden = scopes_.hide();
+    Value result = run_macro(macro, std::move(arguments));
+    scopes_.come_back(std::move(hidden));
+    return result;
+  }
+
+  // The body of a call block sees the variables of the block's place, and no call block within it.
+  Value call_caller(const std::shared_ptr<const Caller>& caller, Arguments arguments) {
+    const Level level(*this);
+    const std::size_t index = caller->num_outer;
+    if (index >= callers_.size() || callers_[index] != caller) fail("a caller() outside its call block");
+    budget_.spend_steps(scopes_.size() + callers_.size() - index);
+    const std::vector<std::shared_ptr<const Caller>> inner(
+        callers_.begin() + static_cast<std::ptrdiff_t>(index) + 1, callers_.end());
+    callers_.resize(index + 1);
+    Scopes::Hidden hidden = scopes_.go_to(caller->place);
+    Value result = run_macro(*caller->body, std::move(arguments));
+    scopes_.come_back(std::move(hidden));
+    callers_.insert(callers_.end(), inner.begin(), inner.end());
+    return result;
+  }
+
+  Value run_macro(const Macro& macro, Arguments given) {
+    scopes_.enter();
+    set_arguments(macro, arguments_by_name(macro, std::move(given)));
     Value result = captured(macro.body);
-    scopes_.pop_back();
-    first_scope_ = outer_first_scope;
+    scopes_.leave();
     return result;
   }
 
   // Defaults may use the parameters before them.
-  void bind_parameters(const Macro& macro, const Arguments& arguments) {
+  void set_arguments(const Macro& macro, MacroArguments arguments) {
     const std::size_t num_required = macro.parameters.size() - macro.defaults.size();
     for (std::size_t i = 0; i < macro.parameters.size(); ++i) {
       const std::string& name = macro.parameters[i];
-      if (const Value* given = arguments.find(i, name)) {
-        set(name, *given);
+      if (arguments.parameters[i]) {
+        scopes_.set(name, std::move(*arguments.parameters[i]));
       } else if (i >= num_required) {
-        set(name, value_of(*macro.defaults[i - num_required]));
+        scopes_.set(name, value_of(*macro.defaults[i - num_required]));
       } else {
-        set(name, Undefined{&name});
+        scopes_.set(name, Undefined{&name});
       }
     }
+    for (auto& [name, value] : arguments.others) scopes_.set(name, std::move(value));
   }
 
   std::chrono::system_clock::time_point now_;
   Budget& budget_;
-  std::vector<Variables> scopes_;  // [0] is the template's
-  std::size_t first_scope_ = 0;    // the first one that the running macro sees
+  Scopes scopes_;
+  std::vector<std::shared_ptr<Namespace>> namespaces_;  // all that there are
+  std::vector<std::shared_ptr<const Caller>> callers_;  // of call blocks that run, the innermost last
   MarkedString output_;
   std::size_t depth_ = 0;
 };

@@ -5,15 +5,12 @@
 #include <chrono>
 #include <cstddef>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "text/jinja/syntax/template_program.hpp"
 #include "text/jinja/template_runtime.hpp"
+#include "text/jinja/template_scopes.hpp"
 
 namespace troupe::jinja {
-
-using Variables = std::vector<std::pair<std::string, Value>>;
 
 // Throws EvaluationError. `program` must outlive every value made here. buffer: empty, its memory
 // becomes the result's.

@@ -241,7 +241,7 @@ Filter filter_named(std::string_view name) {
 const Value* Arguments::find(std::size_t position, std::string_view name) const {
   if (position < positional.size()) return &positional[position];
   const auto found =
-      std::find_if(named.begin(), named.end(), [&](const auto& entry) { return entry.first == name; });
+      std::find_if(named.begin(), named.end(), [&](const auto& entry) { return entry.first.text() == name; });
   return found != named.end() ? &found->second : nullptr;
 }
 
@@ -249,6 +249,22 @@ const Value& Arguments::require(std::size_t position, std::string_view name) con
   const Value* found = find(position, name);
   if (found == nullptr) fail("argument " + in_quotes(name) + " is missing");
   return *found;
+}
+
+void Arguments::add(MarkedString name, Value value, Budget& budget) {
+  budget.spend_steps(named.size() / 8);
+  for (const auto& [present, content] : named) {
+    if (present.text() == name.text()) fail("argument " + in_quotes(name.text()) + " is there twice");
+  }
+  named.emplace_back(std::move(name), std::move(value));
+}
+
+void Arguments::add_all(const Value& dict, Budget& budget) {
+  if (dict.dict() == nullptr) fail("expected a dict behind **, got " + type_name(dict));
+  for (const auto& [name, value] : dict.dict()->entries) {
+    if (name.string() == nullptr) fail("names of arguments are strings, not " + type_name(name));
+    add(*name.string(), value, budget);
+  }
 }
 
 }  // namespace troupe::jinja

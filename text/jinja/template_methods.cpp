@@ -130,7 +130,7 @@ Dict named_values(const Arguments& arguments) {
     if (arguments.positional[0].dict() == nullptr) fail("expected a dict");
     dict = *arguments.positional[0].dict();
   }
-  for (const auto& [name, value] : arguments.named) dict.set(Value::text(name), value);
+  for (const auto& [name, value] : arguments.named) dict.set(Value(name), value);
   return dict;
 }
 

@@ -23,9 +23,7 @@ struct Extent {
   std::size_t weight = 1;
 
   void add(const Value& value) {
-    if (value.get<std::shared_ptr<Namespace>>() || value.get<std::shared_ptr<Loop>>()) {
-      fail("a namespace or loop can't be put into a list or dict");
-    }
+    if (value.get<std::shared_ptr<Loop>>()) fail("a loop can't be put into a list or dict");
     const List* list = value.list();
     const Dict* dict = value.dict();
     if (list != nullptr) depth = std::max(depth, list->depth + 1);
@@ -252,6 +250,9 @@ bool are_equal(const Value& a, const Value& b) {
     return *pointer == *b.get<std::shared_ptr<Loop>>();
   }
   if (const auto* macro = a.get<const Macro*>()) return *macro == *b.get<const Macro*>();
+  if (const auto* pointer = a.get<std::shared_ptr<const Caller>>()) {
+    return *pointer == *b.get<std::shared_ptr<const Caller>>();
+  }
   return *a.get<Builtin>() == *b.get<Builtin>();
 }
 

@@ -54,6 +54,7 @@ class Budget {
 
 class Value;
 struct Macro;
+struct Caller;
 struct Loop;
 using Pair = std::pair<Value, Value>;
 
@@ -81,8 +82,8 @@ struct Dict {
   void set(Value key, Value value);
 };
 
-// The one thing a template can change. Never inside a list, a dict or another
-// namespace, so that there are no cycles.
+// The one thing a template can change. One may hold others and itself, so the evaluator owns all of
+// them and empties them in the end. Nothing that walks through a value looks into one.
 struct Namespace {
   std::vector<std::pair<std::string, Value>> attributes;
 };
@@ -90,9 +91,10 @@ struct Namespace {
 class Value {
  public:
   using String = std::shared_ptr<const MarkedString>;
-  using Variant = std::variant<Undefined, std::nullptr_t, bool, std::int64_t, double, String,
-                               std::shared_ptr<const List>, std::shared_ptr<const Dict>,
-                               std::shared_ptr<Namespace>, std::shared_ptr<Loop>, const Macro*, Builtin>;
+  using Variant =
+      std::variant<Undefined, std::nullptr_t, bool, std::int64_t, double, String, std::shared_ptr<const List>,
+                   std::shared_ptr<const Dict>, std::shared_ptr<Namespace>, std::shared_ptr<Loop>,
+                   const Macro*, std::shared_ptr<const Caller>, Builtin>;
 
   Value() = default;  // undefined
   Value(Undefined undefined) : variant_(undefined) {}
@@ -104,6 +106,7 @@ class Value {
   Value(std::shared_ptr<Namespace> value) : variant_(std::move(value)) {}
   Value(std::shared_ptr<Loop> value) : variant_(std::move(value)) {}
   Value(const Macro* value) : variant_(value) {}
+  Value(std::shared_ptr<const Caller> value) : variant_(std::move(value)) {}
   Value(Builtin value) : variant_(value) {}
   // Text of the template.
   static Value text(std::string text) { return Value(MarkedString(std::move(text))); }

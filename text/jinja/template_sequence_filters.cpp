@@ -36,9 +36,8 @@ Value path_of(const Value& value, const std::string& path) {
       current = index < list->elements.size() ? Value(list->elements[index]) : Value();
     } else {
       if (current.is_undefined()) fail_undefined(current);
-      const Dict* dict = current.dict();
-      const Value* found = dict != nullptr ? dict->find(name) : nullptr;
-      current = found != nullptr ? Value(*found) : Value();
+      const Value found = attribute_of(current, name);
+      current = found.is_undefined() ? Value() : found;
     }
   }
   return current;

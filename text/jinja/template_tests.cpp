@@ -12,7 +12,9 @@ namespace {
 bool is_boolean(const Value& value) { return value.get<bool>() != nullptr; }
 bool is_false(const Value& value) { return is_boolean(value) && !*value.get<bool>(); }
 bool is_true_itself(const Value& value) { return is_boolean(value) && *value.get<bool>(); }
-bool is_callable(const Value& value) { return value.get<const Macro*>() || value.get<Builtin>(); }
+bool is_callable(const Value& value) {
+  return value.get<const Macro*>() || value.get<std::shared_ptr<const Caller>>() || value.get<Builtin>();
+}
 bool is_undefined(const Value& value) { return value.is_undefined(); }
 bool is_defined(const Value& value) { return !value.is_undefined(); }
 bool is_none(const Value& value) { return value.is_none(); }

@@ -108,4 +108,23 @@ TEST_CASE("template data: models' own templates render as Jinja renders them") {
   CHECK(num_templates == 73);
 }
 
+// MiroThinker's puts a namespace among the messages. It writes into tools and answers, too, which Jinja's
+// sandbox refuses, so that no context of template_outputs.json is rendered.
+TEST_CASE("template data: a list of messages may hold a namespace") {
+  const auto path = data_dir() / "chat_templates" / "templates" / "MiroThinker.jinja";
+  if (is_data_missing(path)) return;
+  const ChatTemplate chat = ChatTemplate::parse(file_text(path));
+  const auto check = [&](const Json& messages, std::size_t num_bytes, const std::string& hash) {
+    ChatTemplateInput input;
+    input.messages = std::get<TemplateValue::Array>(template_value(messages).variant());
+    const Rendered rendered = joined(chat.render(std::move(input)));
+    CHECK_FALSE_MESSAGE(rendered.is_error, rendered.text);
+    CHECK(rendered.text.size() == num_bytes);
+    CHECK(fnv1a(rendered.text) == hash);
+  };
+  const Json question = {{"role", "user"}, {"content", "What is 2 + 2?"}};
+  check(Json::array({question}), 785, "6c1d9a284c285a1a");
+  check(Json::array({{{"role", "system"}, {"content", "Be brief."}}, question}), 103, "0b242fd25fa737cb");
+}
+
 }  // namespace troupe

@@ -207,6 +207,7 @@ ExpressionPtr ExpressionParser::parse_primary() {
   switch (token.kind) {
     case Kind::kName: {
       if (const auto constant = constant_named(token.text)) return make(line, Literal{*constant});
+      names_.read(token.text);
       return make(line, Name{token.text});
     }
     case Kind::kString: {
@@ -351,21 +352,31 @@ CallArguments ExpressionParser::parse_arguments() {
   tokens_.expect_operator("(");
   CallArguments arguments;
   while (!tokens_.is_operator(")")) {
-    if (tokens_.is_operator("*") || tokens_.is_operator("**")) {
-      tokens_.fail("argument lists (* and **) are not supported");
-    }
-    if (tokens_.is(Kind::kName) && tokens_.is_operator_after("=")) {
-      std::string name = tokens_.expect_name();
-      tokens_.expect_operator("=");
-      arguments.named.emplace_back(std::move(name), parse());
-    } else {
-      if (!arguments.named.empty()) tokens_.fail("a positional argument follows a named one");
-      arguments.positional.push_back(parse());
-    }
+    parse_argument(arguments);
     if (!tokens_.skip_operator(",")) break;
   }
   tokens_.expect_operator(")");
   return arguments;
+}
+
+// x, name=x, *x or **x, in the order that Jinja wants.
+void ExpressionParser::parse_argument(CallArguments& arguments) {
+  if (arguments.more_named) tokens_.fail("an argument follows **");
+  if (tokens_.is_operator("*")) {
+    if (arguments.more_positional) tokens_.fail("a second argument list (*)");
+    tokens_.next();
+    arguments.more_positional = parse();
+  } else if (tokens_.skip_operator("**")) {
+    arguments.more_named = parse();
+  } else if (tokens_.is(Kind::kName) && tokens_.is_operator_after("=")) {
+    std::string name = tokens_.expect_name();
+    tokens_.expect_operator("=");
+    arguments.named.emplace_back(std::move(name), parse());
+  } else {
+    const bool is_late = !arguments.named.empty() || arguments.more_positional;
+    if (is_late) tokens_.fail("a positional argument follows a named one or *");
+    arguments.positional.push_back(parse());
+  }
 }
 
 }  // namespace troupe::jinja

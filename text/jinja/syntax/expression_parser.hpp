@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "text/jinja/syntax/macro_names.hpp"
 #include "text/jinja/syntax/template_program.hpp"
 #include "text/jinja/syntax/token_stream.hpp"
 
@@ -12,8 +13,9 @@ namespace troupe::jinja {
 
 class ExpressionParser {
  public:
-  // `depth` counts nesting together with the statements'.
-  ExpressionParser(TokenStream& tokens, std::size_t& depth) : tokens_(tokens), depth_(depth) {}
+  // `depth` counts nesting together with the statements', `names` gets the variables that are read.
+  ExpressionParser(TokenStream& tokens, std::size_t& depth, MacroNames& names)
+      : tokens_(tokens), depth_(depth), names_(names) {}
 
   // a if b else c
   ExpressionPtr parse();
@@ -45,9 +47,11 @@ class ExpressionParser {
   FilterUse parse_filter();
   TestUse parse_test();
   CallArguments parse_arguments();
+  void parse_argument(CallArguments& arguments);
 
   TokenStream& tokens_;
   std::size_t& depth_;
+  MacroNames& names_;
 };
 
 }  // namespace troupe::jinja

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text/jinja/syntax/template_parser.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <initializer_list>
 #include <optional>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "text/jinja/syntax/expression_parser.hpp"
+#include "text/jinja/syntax/macro_names.hpp"
 #include "text/jinja/syntax/template_lexer.hpp"
 #include "text/jinja/syntax/token_stream.hpp"
 
@@ -22,7 +24,7 @@ using Endings = std::initializer_list<std::string_view>;
 class StatementParser {
  public:
   explicit StatementParser(const std::string& source)
-      : tokens_(tokenize_template(source)), expressions_(tokens_, depth_) {}
+      : tokens_(tokenize_template(source)), expressions_(tokens_, depth_, names_) {}
 
   TemplateProgram run() {
     TemplateProgram program;
@@ -75,6 +77,8 @@ class StatementParser {
       body.push_back(parse_set(line));
     } else if (name == "macro") {
       body.push_back({line, parse_macro(line)});
+    } else if (name == "call") {
+      body.push_back({line, parse_call_block(line)});
     } else if (name == "filter") {
       std::vector<FilterUse> filters = expressions_.parse_filters();
       end_statement();
@@ -138,6 +142,7 @@ class StatementParser {
     const bool has_brackets = tokens_.skip_operator("(");
     do {
       targets.push_back(tokens_.expect_name());
+      names_.set(targets.back());
     } while (tokens_.skip_operator(","));
     if (has_brackets) tokens_.expect_operator(")");
     return targets;
@@ -185,33 +190,69 @@ class StatementParser {
   }
 
   // A macro sees its arguments and the variables of the template itself; one
-  // inside a loop or macro would see theirs, which would have to outlive them.
+  // inside a loop, macro or call block would see theirs, which would have to outlive them.
   std::unique_ptr<Macro> parse_macro(int line) {
     if (num_loops_ > 0 || is_in_macro_) {
-      fail_at_line(line, "a macro inside a loop or macro is not supported");
+      fail_at_line(line, "a macro inside a loop, macro or call block is not supported");
     }
     auto macro = std::make_unique<Macro>();
     macro->name = tokens_.expect_name();
+    parse_parameters(*macro);
+    end_statement();
+    parse_macro_body(*macro, "endmacro");
+    return macro;
+  }
+
+  // The body sees the variables of the place where it stands.
+  std::unique_ptr<CallBlock> parse_call_block(int line) {
+    auto block = std::make_unique<CallBlock>();
+    block->caller.name = "caller";
+    if (tokens_.is_operator("(")) parse_parameters(block->caller);
+    block->call = expressions_.parse();
+    const auto* postfix = std::get_if<Postfix>(&block->call->node);
+    const bool is_call = postfix != nullptr && std::holds_alternative<Call>(postfix->suffixes.back());
+    if (!is_call) fail_at_line(line, "a call block needs a call");
+    end_statement();
+    parse_macro_body(block->caller, "endcall");
+    return block;
+  }
+
+  void parse_parameters(Macro& macro) {
     tokens_.expect_operator("(");
     while (!tokens_.is_operator(")")) {
-      macro->parameters.push_back(tokens_.expect_name());
+      macro.parameters.push_back(tokens_.expect_name());
       if (tokens_.skip_operator("=")) {
-        macro->defaults.push_back(expressions_.parse());
-      } else if (!macro->defaults.empty()) {
+        macro.defaults.push_back(expressions_.parse());
+      } else if (!macro.defaults.empty()) {
         tokens_.fail("a parameter without default follows one with a default");
       }
       if (!tokens_.skip_operator(",")) break;
     }
     tokens_.expect_operator(")");
-    end_statement();
-    is_in_macro_ = true;
-    macro->body = parse_block("endmacro");
-    is_in_macro_ = false;
-    return macro;
+  }
+
+  // A loop around it is none of the body's own.
+  void parse_macro_body(Macro& macro, std::string_view ending) {
+    const MacroNames outer_names = std::exchange(names_, MacroNames());
+    const std::size_t outer_loops = std::exchange(num_loops_, 0);
+    const bool was_in_macro = std::exchange(is_in_macro_, true);
+    macro.body = parse_block(ending);
+    is_in_macro_ = was_in_macro;
+    num_loops_ = outer_loops;
+    const MacroNames names = std::exchange(names_, outer_names);
+    names_.add(names);
+    const auto is_further = [&](const char* name) {
+      return names.is_read(name) &&
+             std::find(macro.parameters.begin(), macro.parameters.end(), name) == macro.parameters.end();
+    };
+    macro.reads_caller = is_further("caller");
+    macro.reads_varargs = is_further("varargs");
+    macro.reads_kwargs = is_further("kwargs");
   }
 
   TokenStream tokens_;
   std::size_t depth_ = 0;
+  MacroNames names_;  // of the macro that is being read
   ExpressionParser expressions_;
   std::size_t num_loops_ = 0;
   bool is_in_macro_ = false;

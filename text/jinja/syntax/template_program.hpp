@@ -22,6 +22,8 @@ using ExpressionPtr = std::unique_ptr<Expression>;
 struct CallArguments {
   std::vector<ExpressionPtr> positional;
   std::vector<std::pair<std::string, ExpressionPtr>> named;
+  ExpressionPtr more_positional;  // *x; may be null
+  ExpressionPtr more_named;       // **x; may be null
 };
 
 struct Literal {
@@ -162,16 +164,28 @@ struct FilterBlock {
 struct Break {};
 struct Continue {};
 
+// A macro, or the body of a call block, which the macro that is called there runs by caller().
 struct Macro {
   std::string name;
   std::vector<std::string> parameters;
   std::vector<ExpressionPtr> defaults;  // of the last parameters
   Body body;
+  // Variables that the body reads, beside its parameters, without having set them.
+  bool reads_caller = false;
+  bool reads_varargs = false;
+  bool reads_kwargs = false;
+};
+
+// {% call(parameters) macro(arguments) %}…{% endcall %}
+struct CallBlock {
+  Macro caller;
+  ExpressionPtr call;  // a Postfix that ends in a Call
 };
 
 struct Statement {
   int line = 0;
-  std::variant<Text, Output, If, For, Set, SetBlock, FilterBlock, Break, Continue, std::unique_ptr<Macro>>
+  std::variant<Text, Output, If, For, Set, SetBlock, FilterBlock, Break, Continue, std::unique_ptr<Macro>,
+               std::unique_ptr<CallBlock>>
       node;
 };
 
