@@ -109,7 +109,9 @@ class Exporter {
     const json& model = tokenizer_.at("model");
     const bool has_merges = model.contains("merges");
     is_pieces_ = has_merges && !is_byte_level(tokenizer_) && model.value("byte_fallback", false);
-    if (!has_merges || (!is_pieces_ && !is_byte_level(tokenizer_)))
+    const json suffix = model.value("end_of_word_suffix", json());
+    const bool has_suffix = suffix.is_string() && suffix != "";
+    if (!has_merges || has_suffix || (!is_pieces_ && !is_byte_level(tokenizer_)))
       throw std::runtime_error(
           "can't be said in a GGUF file for a decoder (BPE of bytes, or of pieces with byte_fallback, can)");
     GgufVocabulary& vocabulary = export_.vocabulary;

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <string>
 #include <utility>
 
+#include "text/tokenizer/byte_alphabet.hpp"
 #include "text/tokenizer/normalizer/bert_character.hpp"
 #include "text/utf8.hpp"
 
@@ -181,6 +183,14 @@ class Cutter {
     }
     take_word(word, at);
     budget_.spend(at - word);
+  }
+
+  void apply(const SpellBytesStep&, std::size_t step, std::string_view piece, std::size_t) {
+    take_rewritten(step, bytes_to_alphabet(piece));
+  }
+
+  void apply(const ReadBytesStep&, std::size_t step, std::string_view piece, std::size_t) {
+    take_rewritten(step, bytes_from_alphabet(piece).value_or(std::string(piece)));
   }
 
   void take_rewritten(std::size_t step, std::string_view piece) {

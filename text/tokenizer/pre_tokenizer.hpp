@@ -38,7 +38,13 @@ struct MetaspaceStep {
 // by itself.
 struct BertWordsStep {};
 
-using PreTokenizerStep = std::variant<SplitStep, PrefixSpaceStep, MetaspaceStep, BertWordsStep>;
+// Bytes become the characters that byte-level vocabularies spell them with, and bytes again: steps between
+// these see words as such a vocabulary has them.
+struct SpellBytesStep {};
+struct ReadBytesStep {};
+
+using PreTokenizerStep =
+    std::variant<SplitStep, PrefixSpaceStep, MetaspaceStep, BertWordsStep, SpellBytesStep, ReadBytesStep>;
 
 class PreTokenizer {
  public:

@@ -67,8 +67,9 @@ std::string decoded_piece(const std::string& content, const WordPieceDecoder& de
 
 std::string decoded(const std::string& content, const DecoderParts& decoder) {
   if (decoder.word_pieces) return decoded_piece(content, *decoder.word_pieces);
-  if (decoder.is_byte_level) return bytes_from_alphabet(content).value_or(content);
-  std::string text = content;
+  if (decoder.has_spaces_between) return " " + content;
+  std::string text = decoder.is_byte_level ? bytes_from_alphabet(content).value_or(content) : content;
+  if (!decoder.end_of_word.empty()) return replaced(text, decoder.end_of_word, " ");
   const std::size_t max_bytes = kMaxGrowth * content.size() + kFreeBytes;
   for (const auto& [from, to] : decoder.replacements) {
     for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {

@@ -22,6 +22,8 @@ struct DecoderParts {
   bool has_byte_fallback = false;  // <0x0A> stands for a byte
   std::vector<std::pair<std::string, std::string>> replacements;
   std::optional<WordPieceDecoder> word_pieces;
+  std::string end_of_word;          // a space where a token has it; empty: none
+  bool has_spaces_between = false;  // there is one in front of each token
   std::size_t num_stripped_leading_spaces = 0;
 };
 

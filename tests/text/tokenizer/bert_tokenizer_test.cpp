@@ -191,7 +191,7 @@ TEST_CASE("bert: every wrong or unsupported field is named") {
     std::string complaint;
   };
   const std::vector<Case> cases = {
-      {"/model/type", "\"WordLevel\"", "model.type: WordLevel is not supported"},
+      {"/model/type", "\"Unheard\"", "model.type: Unheard is not supported"},
       {"/model/type", "\"Unigram\"", "model.vocab: expected an array of pieces and scores, got object"},
       {"/model/unk_token", "\"nope\"", "model.unk_token: \"nope\" is not in the vocabulary"},
       {"/model/unk_token", "1", "model.unk_token: expected a string"},

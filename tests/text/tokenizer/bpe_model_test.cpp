@@ -115,4 +115,32 @@ TEST_CASE("bpe model: cutting at word borders changes nothing") {
   }
 }
 
+TEST_CASE("bpe: the last character of a piece is the entry with the end of a word behind it") {
+  BpeModelParts parts;
+  parts.end_of_word = "</w>";
+  parts.entries = {{"a", 0}, {"b", 1}, {"a</w>", 2}, {"b</w>", 3}, {"ab</w>", 4}, {"ab", 5}};
+  parts.merges = {{0, 3, 4}, {0, 1, 5}};
+  parts.unknown_token = 9;
+  const auto tokens_of = [](const BpeModelParts& chosen, std::string_view piece) {
+    BpeScratch scratch;
+    EncodingBudget budget;
+    std::vector<TokenId> tokens;
+    BpeModel(chosen).encode(piece, scratch, budget, tokens);
+    return tokens;
+  };
+  for (const bool is_byte_level : {true, false}) {
+    CAPTURE(is_byte_level);
+    parts.starts_from_bytes = is_byte_level;
+    CHECK(tokens_of(parts, "a") == std::vector<TokenId>{2});
+    CHECK(tokens_of(parts, "ab") == std::vector<TokenId>{4});
+    CHECK(tokens_of(parts, "aba") == std::vector<TokenId>{5, 2});
+    CHECK(tokens_of(parts, "abab") == std::vector<TokenId>{5, 4});
+    CHECK(tokens_of(parts, "abc") == std::vector<TokenId>{5, 9});
+    CHECK(tokens_of(parts, "a</w>") == std::vector<TokenId>{0, 9, 9, 9, 9});
+    CHECK(tokens_of(parts, "").empty());
+  }
+  // Bytes that are no character hide none in front of them.
+  CHECK(tokens_of(parts, "a\x80\x80\x80").front() == 0);
+}
+
 }  // namespace troupe

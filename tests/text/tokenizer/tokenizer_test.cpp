@@ -425,7 +425,7 @@ TEST_CASE("tokenizer: broken files are refused with file and reason") {
   CHECK(says(error_of(good.substr(0, good.size() / 2)), "malformed or truncated"));
   CHECK(says(error_of("[]"), "expected an object"));
   CHECK(says(error_of(std::string(1000, '[')), "nested deeper"));
-  CHECK(says(error_of(R"({"model":{"type":"WordLevel"}})"), "WordLevel is not supported"));
+  CHECK(says(error_of(R"({"model":{"type":"Unheard"}})"), "Unheard is not supported"));
   CHECK(says(error_of(R"({"model":{"type":3}})"), "type"));
   const TemporaryDirectory empty;
   CHECK_THROWS_WITH_AS(load_tokenizer(empty.path()),
@@ -453,7 +453,8 @@ TEST_CASE("tokenizer: every wrong or unsupported field is named") {
       {"/model/merges/0", "7", "model.merges[0]: expected a string, got number"},
       {"/model/unk_token", "\"nope\"", "model.unk_token: is not in the vocabulary"},
       {"/model/dropout", "0.1", "dropout 0.1 is not supported"},
-      {"/model/end_of_word_suffix", "\"</w>\"", "model.end_of_word_suffix"},
+      {"/model/continuing_subword_prefix", "\"##\"", "model.continuing_subword_prefix: \"##\" is not"},
+      {"/model/end_of_word_suffix", "\" w\"", "which is not spelled in bytes, is not supported"},
       {"/model/ignore_merges", "3", "expected true or false"},
       {"/normalizer", R"({"type":"Nmt"})", "normalizer: normalizer Nmt is not"},
       {"/normalizer", R"({"type":"Replace","pattern":{"Regex":"("},"content":""})", "at byte 1"},
@@ -462,6 +463,7 @@ TEST_CASE("tokenizer: every wrong or unsupported field is named") {
       {"/pre_tokenizer/pretokenizers/0/pattern", R"({"Regex":"[a&&b]"})", "intersections"},
       {"/pre_tokenizer/pretokenizers/0/pattern", R"({"String":""})", "empty"},
       {"/pre_tokenizer/pretokenizers/0", R"({"type":"ByteLevel"})", "ByteLevel after ByteLevel"},
+      {"/pre_tokenizer/pretokenizers/2", R"({"type":"Metaspace"})", "Metaspace after ByteLevel"},
       {"/post_processor", R"({"type":"Unheard"})", "post_processor: post-processor Unheard is not"},
       {"/post_processor", R"({"type":"BertProcessing"})", "post_processor.cls: expected an array"},
       {"/post_processor", R"({"type":"BertProcessing","cls":["a"]})", "expected a token and its id"},
@@ -470,7 +472,10 @@ TEST_CASE("tokenizer: every wrong or unsupported field is named") {
       {"/post_processor", R"({"type":"TemplateProcessing","single":[{"Sequence":{}},{"Sequence":{}}]})",
        "single[1]: a text that is there twice"},
       {"/post_processor/single/0/SpecialToken/id", "\"nope\"", "\"nope\" is not in the vocabulary"},
-      {"/decoder", "null", "decoder: expected a decoder"},
+      {"/decoder", "null", "ByteLevel in only one"},
+      {"/decoder", R"({"type":"BPEDecoder","suffix":""})", "decoder.suffix: an empty string"},
+      {"/decoder", R"({"type":"Sequence","decoders":[{"type":"BPEDecoder"},{"type":"ByteLevel"}]})",
+       "BPEDecoder with others"},
       {"/decoder", R"({"type":"Unheard"})", "decoder: decoder Unheard is not supported"},
       {"/decoder", R"({"type":"Metaspace"})", "ByteLevel in only one"},
       {"/decoder", R"({"type":"Replace","pattern":{"String":""},"content":"x"})", "decoder.pattern"},

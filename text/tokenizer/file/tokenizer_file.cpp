@@ -6,6 +6,7 @@
 #include "text/tokenizer/file/tokenizer_fields.hpp"
 #include "text/tokenizer/file/tokenizer_model.hpp"
 #include "text/tokenizer/file/tokenizer_steps.hpp"
+#include "text/tokenizer/file/word_level_file.hpp"
 #include "text/tokenizer/post_processor.hpp"
 #include "text/tokenizer/token_decoder.hpp"
 
@@ -48,7 +49,12 @@ ModelType model_type(const TokenizerField& model) {
           return read_unigram(field, vocabulary, is_byte_level);
         },
         true};
-  model["type"].fail(type + " is not supported, only BPE, WordPiece and Unigram are");
+  if (type == "WordLevel")
+    return {
+        [](const TokenizerField& field, const Vocabulary& vocabulary, bool is_byte_level) -> WordModelParts {
+          return read_word_level(field, vocabulary, is_byte_level);
+        }};
+  model["type"].fail(type + " is not supported, only BPE, WordPiece, WordLevel and Unigram are");
 }
 
 std::vector<AddedToken> read_added_tokens(const TokenizerField& field, std::size_t max_id) {
@@ -134,10 +140,12 @@ PipelineTokenizerParts read_tokenizer(const json& tokenizer, const json& config)
   }
 
   PreTokenizerParts pre_tokenizer = read_pre_tokenizer(file["pre_tokenizer"]);
-  const DecoderParts decoder = read_decoder(file["decoder"]);
+  DecoderParts decoder = read_decoder(file["decoder"]);
   if (pre_tokenizer.is_byte_level != decoder.is_byte_level) {
     file["decoder"].fail_unsupported("ByteLevel in only one of pre_tokenizer and decoder");
   }
+  // Only CLIP's files have both, and transformers decodes its suffix like this.
+  if (decoder.is_byte_level) decoder.end_of_word = model.string_or("end_of_word_suffix", "");
   // Added tokens beyond the model's own are none of the model's words.
   const std::vector<VocabularyEntry> model_entries(
       vocabulary.begin(), vocabulary.begin() + static_cast<std::ptrdiff_t>(num_model_entries));

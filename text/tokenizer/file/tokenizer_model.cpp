@@ -61,10 +61,24 @@ void refuse_unsupported_model(const TokenizerField& model) {
   if (!dropout.is_null() && !(dropout.is_number() && dropout.get<double>() == 0)) {
     model["dropout"].fail_unsupported("dropout " + dropout.dump());
   }
-  for (const char* name : {"continuing_subword_prefix", "end_of_word_suffix"}) {
-    const std::string affix = model.string_or(name, "");
-    if (!affix.empty()) model[name].fail_unsupported("\"" + affix + "\"");
-  }
+  const std::string prefix = model.string_or("continuing_subword_prefix", "");
+  if (!prefix.empty()) model["continuing_subword_prefix"].fail_unsupported("\"" + prefix + "\"");
+}
+
+// As entries of BpeModelParts have it.
+// Bytes: it is put behind every word, so a long one would make prompts cost much.
+constexpr std::size_t kMostSuffix = 64;
+
+std::string read_end_of_word(const TokenizerField& model, bool is_byte_level) {
+  const std::string suffix = model.string_or("end_of_word_suffix", "");
+  if (suffix.empty()) return suffix;
+  const TokenizerField field = model["end_of_word_suffix"];
+  if (suffix.size() > kMostSuffix)
+    field.fail_unsupported("one of " + std::to_string(suffix.size()) + " bytes");
+  if (model.bool_or("byte_fallback", false)) field.fail_unsupported("\"" + suffix + "\" with byte_fallback");
+  const std::optional<std::string> bytes = is_byte_level ? bytes_from_alphabet(suffix) : suffix;
+  if (!bytes) field.fail_unsupported("\"" + suffix + "\", which is not spelled in bytes,");
+  return *bytes;
 }
 
 // The part of the vocabulary that words are made of.
@@ -101,6 +115,7 @@ BpeModelParts read_bpe(const TokenizerField& model, const std::vector<Vocabulary
   parts.entries = make_entries(vocabulary, is_byte_level);
   parts.merges = read_merges(model["merges"], ids, vocabulary);
   parts.starts_from_bytes = is_byte_level;
+  parts.end_of_word = read_end_of_word(model, is_byte_level);
   parts.ignores_merges = model.bool_or("ignore_merges", false);
   parts.fuses_unknown = model.bool_or("fuse_unk", false);
   if (model.bool_or("byte_fallback", false)) parts.byte_fallback = find_byte_tokens(ids);

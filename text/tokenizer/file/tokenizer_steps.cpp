@@ -4,6 +4,7 @@
 #include <array>
 #include <memory>
 #include <stdexcept>
+#include <utility>
 
 #include "text/utf8.hpp"
 
@@ -14,8 +15,11 @@ constexpr std::string_view kGpt2Words =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
 // Unicode's White_Space: what a pattern calls a space has more.
-constexpr std::string_view kWhiteSpace =
-    R"([\t-\r \x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}]+)";
+constexpr std::string_view kSpaceCharacters =
+    R"(\t-\r \x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})";
+
+// Unicode's word characters (UTS 18): what a pattern calls \w has less.
+constexpr std::string_view kWordCharacters = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control})";
 
 TextPattern read_pattern(const TokenizerField& field) {
   const TokenizerField literal = field.is_string() ? field : field["String"];
@@ -136,15 +140,26 @@ void add_byte_level(const TokenizerField& field, PreTokenizerParts& parts) {
   parts.is_byte_level = true;
 }
 
+// A step behind ByteLevel, as Falcon has them, sees words in the alphabet of bytes.
+void begin_spelled_bytes(const TokenizerField& field, PreTokenizerParts& parts) {
+  const std::string type = field.type();
+  if (type != "Digits" && type != "Split" && type != "Punctuation") {
+    field.fail_unsupported(type + " after ByteLevel");
+  }
+  if (!std::exchange(parts.cuts_spelled_bytes, true)) parts.steps.emplace_back(SpellBytesStep{});
+}
+
 void add_pre_tokenizer(const TokenizerField& field, PreTokenizerParts& parts) {
   if (field.is_null()) return;
   const std::string type = field.type();
-  if (parts.is_byte_level) field.fail_unsupported(type + " after ByteLevel");
   if (type == "Sequence") {
     for (const TokenizerField& step : field["pretokenizers"].elements()) {
       add_pre_tokenizer(step, parts);
     }
-  } else if (type == "ByteLevel") {
+    return;
+  }
+  if (parts.is_byte_level) begin_spelled_bytes(field, parts);
+  if (type == "ByteLevel") {
     add_byte_level(field, parts);
   } else if (type == "Split") {
     parts.steps.emplace_back(SplitStep{read_pattern(field["pattern"]), read_behavior(field["behavior"]),
@@ -160,8 +175,14 @@ void add_pre_tokenizer(const TokenizerField& field, PreTokenizerParts& parts) {
   } else if (type == "Metaspace") {
     parts.steps.emplace_back(
         MetaspaceStep{read_replacement(field), read_prepend_scheme(field), field.bool_or("split", true)});
+  } else if (type == "Whitespace") {
+    const std::string word(kWordCharacters), space(kSpaceCharacters);
+    SplitStep words = isolate("[" + word + "]+|[^" + word + space + "]+");
+    words.behavior = SplitBehavior::kRemoved;
+    words.invert = true;
+    parts.steps.emplace_back(std::move(words));
   } else if (type == "WhitespaceSplit") {
-    SplitStep spaces = isolate(kWhiteSpace);
+    SplitStep spaces = isolate("[" + std::string(kSpaceCharacters) + "]+");
     spaces.behavior = SplitBehavior::kRemoved;
     parts.steps.emplace_back(std::move(spaces));
   } else if (type == "BertPreTokenizer") {
@@ -195,6 +216,9 @@ void add_decoder(const TokenizerField& field, bool& is_fused, DecoderParts& part
     parts.is_byte_level = true;
   } else if (type == "ByteFallback") {
     parts.has_byte_fallback = true;
+  } else if (type == "BPEDecoder") {
+    parts.end_of_word = field.string_or("suffix", "</w>");
+    if (parts.end_of_word.empty()) field["suffix"].fail("an empty string can't be searched for");
   } else if (type == "Fuse") {
     is_fused = true;
   } else if (type == "Strip") {
@@ -238,19 +262,27 @@ std::vector<NormalizerStep> read_normalizer(const TokenizerField& field) {
 PreTokenizerParts read_pre_tokenizer(const TokenizerField& field) {
   PreTokenizerParts parts;
   add_pre_tokenizer(field, parts);
+  if (parts.cuts_spelled_bytes) parts.steps.emplace_back(ReadBytesStep{});
   refuse_many(field, parts.steps.size());
   return parts;
 }
 
 DecoderParts read_decoder(const TokenizerField& field) {
-  if (field.is_null()) field.fail("expected a decoder, got null");
   DecoderParts parts;
+  if (field.is_null()) {
+    parts.has_spaces_between = true;
+    parts.num_stripped_leading_spaces = 1;
+    return parts;
+  }
   bool is_fused = false;
   add_decoder(field, is_fused, parts);
   const bool joins_otherwise = parts.has_byte_fallback || !parts.replacements.empty();
   if (parts.is_byte_level && joins_otherwise) field.fail_unsupported("ByteLevel with others");
   if (parts.word_pieces && (parts.is_byte_level || joins_otherwise)) {
     field.fail_unsupported("WordPiece with others");
+  }
+  if (!parts.end_of_word.empty() && (parts.is_byte_level || parts.word_pieces || joins_otherwise)) {
+    field.fail_unsupported("BPEDecoder with others");
   }
   return parts;
 }

@@ -13,7 +13,8 @@ namespace troupe {
 
 struct PreTokenizerParts {
   std::vector<PreTokenizerStep> steps;
-  bool is_byte_level = false;  // words are spelled in bytes, not in characters
+  bool is_byte_level = false;       // words are spelled in bytes, not in characters
+  bool cuts_spelled_bytes = false;  // steps behind ByteLevel see what it has written
 };
 
 // All throw std::runtime_error naming what is not supported.

@@ -32,8 +32,12 @@ std::vector<VocabularyEntry> read_vocabulary(const TokenizerField& field, std::s
   std::vector<VocabularyEntry> vocabulary;
   vocabulary.reserve(field.value().size());
   for (const auto& [content, id] : field.value().items()) {
-    place_entry(field, read_token_id(TokenizerField(id, "model.vocab[\"" + content + "\"]"), max_id), content,
-                vocabulary);
+    const TokenId token = read_token_id(TokenizerField(id, "model.vocab[\"" + content + "\"]"), max_id);
+    if (!content.empty()) {
+      place_entry(field, token, content, vocabulary);
+    } else if (static_cast<std::size_t>(token) >= vocabulary.size()) {
+      vocabulary.resize(static_cast<std::size_t>(token) + 1);  // Whisper's: no text becomes it, it says none
+    }
   }
   return vocabulary;
 }

@@ -43,6 +43,15 @@ std::size_t part_size(std::string_view word) {
   return size;
 }
 
+// Of bytes that are no UTF-8, some of the last ones.
+std::string_view last_character(std::string_view word, bool is_byte) {
+  std::size_t size = 1;
+  while (!is_byte && size < 4 && size < word.size() && (word[word.size() - size] & 0xC0) == 0x80) ++size;
+  // Bytes that are no character are looked up one by one.
+  if (size > 1 && next_utf8_character(word.substr(word.size() - size)).num_bytes != size) size = 1;
+  return word.substr(word.size() - std::min(size, word.size()));
+}
+
 bool has_inner_metaspace(std::string_view text) { return word_end(text, 0) < text.size(); }
 
 }  // namespace
@@ -51,21 +60,26 @@ BpeModel::BpeModel(BpeModelParts parts)
     : characters_(parts.entries.size()),
       whole_words_(parts.entries.size()),
       merges_(parts.merges.size()),
+      end_of_word_(std::move(parts.end_of_word)),
       byte_fallback_(parts.byte_fallback),
       unknown_token_(parts.unknown_token),
       fuses_unknown_(parts.fuses_unknown),
       starts_from_bytes_(parts.starts_from_bytes),
       max_token_bytes_(EncodingBudget::kUnlimited) {
   byte_tokens_.fill(-1);
+  last_byte_tokens_.fill(-1);
   for (const BpeEntry& entry : parts.entries) {
     if (!entry.is_reachable) continue;
     characters_.add(entry.bytes, entry.token);
     if (entry.bytes.size() == 1) byte_tokens_[static_cast<std::uint8_t>(entry.bytes[0])] = entry.token;
+    const bool is_last_byte =
+        entry.bytes.size() == 1 + end_of_word_.size() && entry.bytes.ends_with(end_of_word_);
+    if (is_last_byte) last_byte_tokens_[static_cast<std::uint8_t>(entry.bytes[0])] = entry.token;
     if (parts.ignores_merges) whole_words_.add(entry.bytes, entry.token);
   }
   for (const BpeMerge& merge : parts.merges) merges_.add(merge.left, merge.right, merge.result);
   if (!parts.ignores_merges) find_whole_words(parts.entries);
-  has_word_borders_ = !starts_from_bytes_ && characters_.find(kMetaspace) &&
+  has_word_borders_ = !starts_from_bytes_ && end_of_word_.empty() && characters_.find(kMetaspace) &&
                       std::none_of(parts.entries.begin(), parts.entries.end(), [](const BpeEntry& entry) {
                         return entry.is_reachable && has_inner_metaspace(entry.bytes);
                       });
@@ -90,19 +104,7 @@ void BpeModel::encode_word(std::string_view word, BpeScratch& scratch, EncodingB
     return budget.check_tokens(out.size());
   }
   std::vector<Symbol>& symbols = scratch.symbols;
-  symbols.clear();
-  scratch.after_unknown = false;
-  while (!word.empty()) {
-    // In parts, so that a giant word can be interrupted.
-    const std::string_view part = word.substr(0, part_size(word));
-    word.remove_prefix(part.size());
-    budget.spend(part.size());
-    if (starts_from_bytes_) {
-      start_from_bytes(part, scratch);
-    } else {
-      start_from_characters(part, scratch);
-    }
-  }
+  start(word, scratch, budget);
   if (symbols.empty()) return;
   symbols.back().next = -1;
   for (std::size_t i = 0; i < symbols.size(); ++i) {
@@ -117,17 +119,49 @@ void BpeModel::encode_word(std::string_view word, BpeScratch& scratch, EncodingB
   budget.check_tokens(out.size());
 }
 
+// The symbols before anything is merged.
+void BpeModel::start(std::string_view word, BpeScratch& scratch, EncodingBudget& budget) const {
+  scratch.symbols.clear();
+  scratch.after_unknown = false;
+  std::string_view last;
+  if (!end_of_word_.empty()) last = last_character(word, starts_from_bytes_);
+  word.remove_suffix(last.size());
+  while (!word.empty()) {
+    // In parts, so that a giant word can be interrupted.
+    const std::string_view part = word.substr(0, part_size(word));
+    word.remove_prefix(part.size());
+    budget.spend(part.size());
+    if (starts_from_bytes_) {
+      start_from_bytes(part, scratch);
+    } else {
+      start_from_characters(part, scratch);
+    }
+  }
+  budget.spend(last.size());
+  if (!last.empty()) start_last(last, scratch);
+}
+
+void BpeModel::start_last(std::string_view character, BpeScratch& scratch) const {
+  std::optional<TokenId> token;
+  if (!starts_from_bytes_) {
+    token = characters_.find(std::string(character) + end_of_word_);
+  } else if (const TokenId byte = last_byte_tokens_[static_cast<std::uint8_t>(character[0])]; byte >= 0) {
+    token = byte;
+  }
+  token ? append(scratch.symbols, *token) : append_unknown(scratch);
+}
+
+void BpeModel::append_unknown(BpeScratch& scratch) const {
+  const bool is_fused = fuses_unknown_ && scratch.after_unknown;
+  if (unknown_token_ && !is_fused) append(scratch.symbols, *unknown_token_);
+}
+
 void BpeModel::start_from_bytes(std::string_view piece, BpeScratch& scratch) const {
-  bool& after_unknown = scratch.after_unknown;
   for (const char byte : piece) {
     const TokenId token = byte_tokens_[static_cast<std::uint8_t>(byte)];
     const bool is_unknown = token < 0;
-    if (!is_unknown) {
-      append(scratch.symbols, token);
-    } else if (unknown_token_ && !(fuses_unknown_ && after_unknown)) {
-      append(scratch.symbols, *unknown_token_);
-    }
-    after_unknown = is_unknown;
+    is_unknown ? append_unknown(scratch) : append(scratch.symbols, token);
+    scratch.after_unknown = is_unknown;
   }
 }
 
@@ -138,7 +172,6 @@ std::optional<TokenId> BpeModel::character_token(std::string_view character) con
 }
 
 void BpeModel::start_from_characters(std::string_view piece, BpeScratch& scratch) const {
-  bool& after_unknown = scratch.after_unknown;
   while (!piece.empty()) {
     const std::string_view character = piece.substr(0, next_utf8_character(piece).num_bytes);
     piece.remove_prefix(character.size());
@@ -150,10 +183,10 @@ void BpeModel::start_from_characters(std::string_view piece, BpeScratch& scratch
       for (const char byte : character) {
         append(scratch.symbols, (*byte_fallback_)[static_cast<std::uint8_t>(byte)]);
       }
-    } else if (unknown_token_ && !(fuses_unknown_ && after_unknown)) {
-      append(scratch.symbols, *unknown_token_);
+    } else {
+      append_unknown(scratch);
     }
-    after_unknown = is_unknown;
+    scratch.after_unknown = is_unknown;
   }
 }
 
@@ -222,16 +255,21 @@ void BpeModel::find_whole_words(const std::vector<BpeEntry>& entries) {
   EncodingBudget budget;
   std::vector<TokenId> tokens;
   for (const BpeEntry& entry : entries) {
-    if (!entry.is_reachable || entry.bytes.empty()) continue;
+    if (!entry.is_reachable || entry.bytes.size() <= end_of_word_.size()) continue;
+    std::string_view word = entry.bytes;
+    if (!word.ends_with(end_of_word_)) continue;
+    word.remove_suffix(end_of_word_.size());
     tokens.clear();
-    encode_word(entry.bytes, scratch, budget, tokens);
-    if (tokens.size() == 1 && tokens[0] == entry.token) whole_words_.add(entry.bytes, entry.token);
+    encode_word(word, scratch, budget, tokens);
+    if (tokens.size() == 1 && tokens[0] == entry.token) whole_words_.add(word, entry.token);
   }
 }
 
 std::size_t BpeModel::longest_token(const std::vector<BpeEntry>& entries) const {
-  const bool knows_all_bytes = starts_from_bytes_ && std::none_of(byte_tokens_.begin(), byte_tokens_.end(),
-                                                                  [](TokenId token) { return token < 0; });
+  const auto has_hole = [](const std::array<TokenId, 256>& tokens) {
+    return std::any_of(tokens.begin(), tokens.end(), [](TokenId token) { return token < 0; });
+  };
+  const bool knows_all_bytes = starts_from_bytes_ && !has_hole(byte_tokens_) && !has_hole(last_byte_tokens_);
   const bool spells_unknown = byte_fallback_ || (unknown_token_ && !fuses_unknown_);
   if (!knows_all_bytes && !spells_unknown) return EncodingBudget::kUnlimited;
   std::size_t longest = 4;  // an unknown character

@@ -38,6 +38,8 @@ struct BpeModelParts {
   std::vector<BpeMerge> merges;   // by rank
   bool starts_from_bytes = true;  // else from characters
   bool ignores_merges = false;    // a piece that is an entry is that token
+  // Behind the texts of entries that end a piece; empty: they are as all others.
+  std::string end_of_word;
   // Characters outside the vocabulary: their bytes' tokens if all 256 are
   // known, else the unknown token, else nothing.
   std::optional<std::array<TokenId, 256>> byte_fallback;
@@ -74,8 +76,11 @@ class BpeModel {
   std::size_t max_token_bytes() const { return max_token_bytes_; }
 
  private:
+  void start(std::string_view word, BpeScratch& scratch, EncodingBudget& budget) const;
   void start_from_bytes(std::string_view piece, BpeScratch& scratch) const;
   void start_from_characters(std::string_view piece, BpeScratch& scratch) const;
+  void start_last(std::string_view character, BpeScratch& scratch) const;
+  void append_unknown(BpeScratch& scratch) const;
   std::optional<TokenId> character_token(std::string_view character) const;
   void encode_word(std::string_view word, BpeScratch& scratch, EncodingBudget& budget,
                    std::vector<TokenId>& out) const;
@@ -92,6 +97,8 @@ class BpeModel {
   TokenTable whole_words_;
   MergeTable merges_;
   std::array<TokenId, 256> byte_tokens_;  // reachable entries of one byte; -1: none
+  std::string end_of_word_;
+  std::array<TokenId, 256> last_byte_tokens_;  // entries of one byte and end_of_word_
   std::optional<std::array<TokenId, 256>> byte_fallback_;
   std::optional<TokenId> unknown_token_;
   bool fuses_unknown_;

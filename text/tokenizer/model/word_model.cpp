@@ -6,7 +6,8 @@
 namespace troupe {
 namespace {
 
-std::variant<BpeModel, WordPieceModel, UnigramModel> make_model(WordModelParts parts) {
+std::variant<BpeModel, WordPieceModel, UnigramModel, WordLevelModel> make_model(WordModelParts parts) {
+  if (const auto* words = std::get_if<WordLevelParts>(&parts)) return WordLevelModel(*words);
   if (const auto* pieces = std::get_if<WordPieceParts>(&parts)) return WordPieceModel(*pieces);
   if (const auto* unigram = std::get_if<UnigramParts>(&parts)) return UnigramModel(*unigram);
   return BpeModel(std::get<BpeModelParts>(std::move(parts)));
@@ -22,6 +23,8 @@ void WordModel::encode(std::string_view word, WordScratch& scratch, EncodingBudg
     bpe->encode(word, scratch.bpe, budget, out);
   } else if (const auto* unigram = std::get_if<UnigramModel>(&model_)) {
     unigram->encode(word, scratch.unigram, budget, out);
+  } else if (const auto* words = std::get_if<WordLevelModel>(&model_)) {
+    words->encode(word, budget, out);
   } else {
     std::get<WordPieceModel>(model_).encode(word, budget, out);
   }

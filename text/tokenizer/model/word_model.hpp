@@ -9,11 +9,12 @@
 
 #include "text/tokenizer/model/bpe_model.hpp"
 #include "text/tokenizer/model/unigram_model.hpp"
+#include "text/tokenizer/model/word_level_model.hpp"
 #include "text/tokenizer/model/word_piece_model.hpp"
 
 namespace troupe {
 
-using WordModelParts = std::variant<BpeModelParts, WordPieceParts, UnigramParts>;
+using WordModelParts = std::variant<BpeModelParts, WordPieceParts, UnigramParts, WordLevelParts>;
 
 // Working memory of WordModel::encode; one for each thread.
 struct WordScratch {
@@ -34,7 +35,7 @@ class WordModel {
   std::size_t max_token_bytes() const;
 
  private:
-  std::variant<BpeModel, WordPieceModel, UnigramModel> model_;
+  std::variant<BpeModel, WordPieceModel, UnigramModel, WordLevelModel> model_;
 };
 
 }  // namespace troupe
