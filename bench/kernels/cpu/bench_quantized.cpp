@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with weights in blocks against those in bf16 of the same shape: one row
+// Products with weights in blocks, in f16 or in f32 against those in bf16 of the same shape: one row
 // reads fewer bytes, many rows open them. The arms in turn, with bf16 rows of a, and with
 // these rounded to 8 bits, which is part of their time.
 //
@@ -8,6 +8,7 @@
 // Formats are Q8_0 and Q4_0 if none is named, each with about 330 MB of copies; the
 // instruction set is the best one, or the last one named, as the first line of the output names it.
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <cstdlib>
 #include <span>
@@ -40,16 +41,36 @@ struct Format {
   BlockFormat format;
 };
 constexpr Format kFormats[] = {
-    {"bf16", BlockFormat::kBF16},    {"Q8_0", BlockFormat::kQ8_0},  {"Q4_0", BlockFormat::kQ4_0},
-    {"Q4_1", BlockFormat::kQ4_1},    {"Q5_0", BlockFormat::kQ5_0},  {"Q5_1", BlockFormat::kQ5_1},
-    {"Q4_K", BlockFormat::kQ4_K},    {"Q5_K", BlockFormat::kQ5_K},  {"Q6_K", BlockFormat::kQ6_K},
-    {"IQ4_NL", BlockFormat::kIq4Nl}, {"MXFP4", BlockFormat::kMxfp4}};
+    {"bf16", BlockFormat::kBF16},  {"F16", BlockFormat::kF16},   {"F32", BlockFormat::kF32},
+    {"Q8_0", BlockFormat::kQ8_0},  {"Q4_0", BlockFormat::kQ4_0}, {"Q4_1", BlockFormat::kQ4_1},
+    {"Q5_0", BlockFormat::kQ5_0},  {"Q5_1", BlockFormat::kQ5_1}, {"Q4_K", BlockFormat::kQ4_K},
+    {"Q5_K", BlockFormat::kQ5_K},  {"Q6_K", BlockFormat::kQ6_K}, {"IQ4_NL", BlockFormat::kIq4Nl},
+    {"MXFP4", BlockFormat::kMxfp4}};
+
+struct Values {
+  std::vector<float> wide;
+  std::vector<std::uint16_t> narrow;  // in f16
+};
+
+// Rounded towards zero; magnitudes below 2^-14 are zeros.
+std::vector<std::uint16_t> in_f16(const std::vector<float>& values) {
+  std::vector<std::uint16_t> result(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto bits = std::bit_cast<std::uint32_t>(values[i]);
+    const std::uint32_t magnitude = bits & 0x7FFFFFFFU, least = 113U << 23;
+    const std::uint32_t shifted = magnitude < least ? 0 : (magnitude - (112U << 23)) >> 13;
+    result[i] = static_cast<std::uint16_t>((bits >> 16 & 0x8000U) | shifted);
+  }
+  return result;
+}
 
 // Made of the values where that can be done, else of blocks that are alike: no product
 // takes longer for other numbers.
-PackedMatrix matrix_of(const Setting& setting, BlockFormat format, const std::vector<float>& values) {
-  if (format == BlockFormat::kBF16 || format == BlockFormat::kQ8_0 || format == BlockFormat::kQ4_0)
-    return {{{values.data(), DataType::kF32, setting.num_outputs}}, setting.num_inputs, format};
+PackedMatrix matrix_of(const Setting& setting, BlockFormat format, const Values& values) {
+  if (format == BlockFormat::kF16)
+    return {{{values.narrow.data(), DataType::kF16, setting.num_outputs}}, setting.num_inputs, format};
+  if (!is_quantized(format) || format == BlockFormat::kQ8_0 || format == BlockFormat::kQ4_0)
+    return {{{values.wide.data(), DataType::kF32, setting.num_outputs}}, setting.num_inputs, format};
   QuantizedBlock block{.scale = 0x2C00, .minimum = 0x2C00, .factors = {7, 5}, .numbers = {}};
   for (std::size_t k = 0; k < kBlockInputs; ++k) block.numbers[k] = static_cast<std::int8_t>(k % 16);
   const auto read = [block](std::size_t, std::size_t, std::span<QuantizedBlock> blocks) {
@@ -60,7 +81,7 @@ PackedMatrix matrix_of(const Setting& setting, BlockFormat format, const std::ve
 
 class Arm {
  public:
-  Arm(const Setting& setting, Format format, const std::vector<float>& weights, Team& team)
+  Arm(const Setting& setting, Format format, const Values& weights, Team& team)
       : setting_(setting),
         format_(format),
         team_(team),
@@ -163,7 +184,8 @@ int main(int argc, char** argv) {
   setting.num_rounds = static_cast<int>(number(argc, argv, 4, 7));  // 0: memory alone is measured
   const bool is_shared = argc > 5 && std::string(argv[5]) == "processor";
   Team team(setting.num_threads, is_shared ? Clock::kProcessor : Clock::kElapsed);
-  const auto weights = random_floats(setting.num_outputs * setting.num_inputs, 1);
+  Values weights{.wide = random_floats(setting.num_outputs * setting.num_inputs, 1), .narrow = {}};
+  weights.narrow = in_f16(weights.wide);
   std::vector<std::string_view> names(argv + std::min(argc, 6), argv + argc);
   for (const Isa isa : kAllIsas)
     if (is_supported(isa) && std::erase(names, name_of(isa)) > 0) setting.isa = isa;

@@ -24,7 +24,7 @@ struct MatmulBlock {
   std::size_t num_panels = 0;
   std::size_t num_inputs = 0;              // K
   std::size_t num_columns = 0;             // of c from the first panel's on, <= 32 num_panels
-  BlockFormat format = BlockFormat::kF32;  // of the weight: kF32, kBF16 or a quantized one
+  BlockFormat format = BlockFormat::kF32;  // of the weight
   const void* a = nullptr;
   DataType a_type = DataType::kF32;
   std::size_t a_stride = 0;     // elements

@@ -12,6 +12,7 @@
 //   blocks  any   as kBF16: a block's whole numbers are exact in bf16
 //   kBF16   bf16  vdpbf16ps on kAvx512Bf16, elsewhere both widened to f32
 //   kBF16   f32   weights widened to f32, f32 multiply-add: no rounding of a
+//   kF16    any   weights opened to f32, which is exact, then the bits of kF32
 //   kF32    f32   f32 multiply-add
 //   kF32    bf16  a widened to f32
 #pragma once

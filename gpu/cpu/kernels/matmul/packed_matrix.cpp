@@ -30,11 +30,22 @@ void ask_for_huge_pages(std::byte* memory, std::size_t size) {
   if (last > first) (void)madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
 }
 
+constexpr std::size_t lane_bytes(BlockFormat format) { return format == BlockFormat::kF16 ? 2 : 4; }
+constexpr std::size_t unit_bytes(BlockFormat format) {
+  return PackedMatrix::kPanelWidth * lane_bytes(format);
+}
+
+void pack_f16_lane(const std::byte* from, std::size_t count, std::byte* lane) {
+  for (std::size_t k = 0; k < count; ++k)
+    std::memcpy(lane + k * unit_bytes(BlockFormat::kF16), from + k * 2, 2);
+}
+
 // One lane of some consecutive units: one row's weights from input `first` on.
 void pack_lane(const void* row, DataType row_type, std::size_t first, std::size_t count, BlockFormat format,
                std::byte* lane) {
+  const auto* from = static_cast<const std::byte*>(row) + first * size_of(row_type);
+  if (format == BlockFormat::kF16) return pack_f16_lane(from, count, lane);
   const auto& kernels = kernel_table(best_isa());
-  const void* from = static_cast<const std::byte*>(row) + first * size_of(row_type);
   std::array<std::uint32_t, kUnitsAtOnce> units{};
   std::size_t num_units = count;
   if (format == BlockFormat::kBF16) {
@@ -48,7 +59,7 @@ void pack_lane(const void* row, DataType row_type, std::size_t first, std::size_
     std::memcpy(units.data(), values.data(), sizeof(values));
   }
   for (std::size_t unit = 0; unit < num_units; ++unit) {
-    std::memcpy(lane + unit * PackedMatrix::kUnitBytes, &units[unit], 4);
+    std::memcpy(lane + unit * unit_bytes(format), &units[unit], 4);
   }
 }
 
@@ -145,7 +156,7 @@ std::size_t PackedMatrix::packed_bytes(std::size_t num_outputs, std::size_t num_
     return num_panels * divide_up(num_inputs, kBlockInputs * layout.super_blocks()) * layout.super_bytes();
   }
   const std::size_t num_units = format == BlockFormat::kBF16 ? divide_up(num_inputs, 2) : num_inputs;
-  return num_panels * num_units * kUnitBytes;
+  return num_panels * num_units * unit_bytes(format);
 }
 
 PackedMatrix::PackedMatrix(const std::vector<MatrixSource>& sources, std::size_t num_inputs,
@@ -156,9 +167,8 @@ PackedMatrix::PackedMatrix(const std::vector<MatrixSource>& sources, std::size_t
 
 PackedMatrix::PackedMatrix(std::size_t num_outputs, std::size_t num_inputs, BlockFormat format)
     : num_outputs_(num_outputs), num_inputs_(num_inputs), format_(format) {
-  if (format == BlockFormat::kF16 ||
-      (is_quantized(format) && format != BlockFormat::kQ8_0 && format != BlockFormat::kQ4_0))
-    throw std::logic_error("values are packed as F32, BF16, Q8_0 or Q4_0");
+  if (is_quantized(format) && format != BlockFormat::kQ8_0 && format != BlockFormat::kQ4_0)
+    throw std::logic_error("values are packed as F32, F16, BF16, Q8_0 or Q4_0");
   allocate();
 }
 
@@ -188,6 +198,10 @@ void PackedMatrix::set_sources(const std::vector<MatrixSource>& sources) {
   if (end_row_ % kPanelWidth != 0 || num_rows > num_outputs_ - end_row_)
     throw std::logic_error(std::to_string(num_rows) + " rows from " + std::to_string(end_row_) + " on of " +
                            std::to_string(num_outputs_) + " can't be packed in panels");
+  const bool are_f16 = std::all_of(sources.begin(), sources.end(),
+                                   [](const auto& source) { return source.type == DataType::kF16; });
+  if (format_ == BlockFormat::kF16 && !are_f16)
+    throw std::logic_error("values of other types are not rounded to F16");
   first_row_ = end_row_;
   sources_.clear();
   for (const auto& source : sources) {
@@ -242,11 +256,11 @@ void PackedMatrix::pack_panel(std::size_t index) {
   std::byte* const memory = memory_.get() + index * panel_bytes();
   for (std::size_t first = 0; first < num_inputs_; first += inputs_at_once) {
     const std::size_t count = std::min(inputs_at_once, num_inputs_ - first);
-    std::byte* const unit = memory + first / inputs_a_unit * kUnitBytes;
+    std::byte* const unit = memory + first / inputs_a_unit * unit_bytes(format_);
     for (std::size_t lane = 0; lane < kPanelWidth; ++lane) {
       DataType row_type = DataType::kF32;
       const void* row = find_row(index * kPanelWidth + lane, row_type);
-      if (row != nullptr) pack_lane(row, row_type, first, count, format_, unit + lane * 4);
+      if (row != nullptr) pack_lane(row, row_type, first, count, format_, unit + lane * lane_bytes(format_));
     }
   }
 }

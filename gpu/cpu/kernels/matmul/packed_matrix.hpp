@@ -3,12 +3,13 @@
 // order in which the matmul kernels read it. The layout is the same for every
 // instruction set:
 //
-//   panels of 32 outputs, one after the other; inside a panel one 128-byte unit
-//   per step along K, 32 lanes of 4 bytes, lane j belonging to output j:
-//     kF32:  one step is one k;     lane = w[n][k]
-//     kBF16: one step is two k's;   lane = w[n][2s] in the low, w[n][2s + 1] in
-//            the high half (the operand order of vdpbf16ps)
-//   N is padded to 32 outputs, an odd K to a full pair, with zeros.
+//   panels of 32 outputs, one after the other; inside a panel one unit per step
+//   along K, 32 lanes, lane j belonging to output j:
+//     kF32:  lanes of 4 bytes, one step is one k;    lane = w[n][k]
+//     kF16:  lanes of 2 bytes, one step is one k;    lane = w[n][k]
+//     kBF16: lanes of 4 bytes, one step is two k's;  lane = w[n][2s] in the low,
+//            w[n][2s + 1] in the high half (the operand order of vdpbf16ps)
+//   N is padded to 32 outputs, an odd K of pairs to a full one, with zeros.
 //
 // Quantized, a panel is of blocks instead (quantized_block.hpp).
 #pragma once
@@ -41,14 +42,14 @@ using ReadBlocks =
 class PackedMatrix {
  public:
   static constexpr std::size_t kPanelWidth = 32;
-  static constexpr std::size_t kUnitBytes = kPanelWidth * 4;
 
   // Bytes that a packed [num_outputs, num_inputs] matrix occupies.
   static std::size_t packed_bytes(std::size_t num_outputs, std::size_t num_inputs, BlockFormat format);
 
   PackedMatrix() = default;
   // The sources are stacked by rows (q, k, v; gate, up) to one [N, K] matrix.
-  // kBF16 and kF32 round to nearest even, kQ8_0 and kQ4_0 make blocks of the values.
+  // kBF16 and kF32 round to nearest even, kF16 takes sources of kF16 alone, kQ8_0 and kQ4_0 make
+  // blocks of the values.
   // Allocates; the packing itself is done by the tasks below, which may run on
   // any threads, once each. The sources must stay alive until they are done.
   PackedMatrix(const std::vector<MatrixSource>& sources, std::size_t num_inputs, BlockFormat format);
@@ -60,8 +61,8 @@ class PackedMatrix {
   // Packed before, in memory that outlives this object: nothing is left to do. Aligned to 64 bytes.
   PackedMatrix(const std::byte* packed, std::size_t num_outputs, std::size_t num_inputs, BlockFormat format);
 
-  // The rows behind those given so far, for the tasks from now on. Throws std::logic_error
-  // if there are no more rows, or those given so far are not of whole panels.
+  // The rows behind those given so far, for the tasks from now on. Throws std::logic_error if there
+  // are no more rows, those given so far are not of whole panels, or kF16 would have to round.
   void set_sources(const std::vector<MatrixSource>& sources);
   // When the tasks are done: the matrix looks at no source any more.
   void drop_sources();
@@ -79,7 +80,7 @@ class PackedMatrix {
 
   std::size_t num_outputs() const { return num_outputs_; }
   std::size_t num_inputs() const { return num_inputs_; }
-  BlockFormat format() const { return format_; }  // kF32, kBF16 or a quantized one
+  BlockFormat format() const { return format_; }
   std::size_t num_panels() const { return (num_outputs_ + kPanelWidth - 1) / kPanelWidth; }
   const std::byte* panel(std::size_t index) const { return packed_ + index * panel_bytes(); }
   std::size_t size_bytes() const { return num_panels() * panel_bytes(); }

@@ -45,6 +45,7 @@ struct TileShape {
   int vectors;
   int last_vectors;
   std::size_t row_bytes;
+  std::size_t unit_bytes;
 };
 
 template <Product kProduct, int kRows>
@@ -52,7 +53,11 @@ constexpr TileShape tile_shape() {
   constexpr int kVectors = tile_vectors(kRows);
   constexpr int kLast = kVectors < kPanelVectors ? kVectors : kPanelVectors;
   return {multiply_tile<kProduct, kRows, kVectors, row_stride(kRows)>,
-          multiply_tile<kProduct, kRows, kLast, row_stride(kRows)>, kVectors, kLast, row_bytes(kRows)};
+          multiply_tile<kProduct, kRows, kLast, row_stride(kRows)>,
+          kVectors,
+          kLast,
+          row_bytes(kRows),
+          unit_bytes(kProduct)};
 }
 
 template <Product kProduct>
@@ -122,12 +127,12 @@ inline void multiply_ragged(TileFunction multiply, TileOperands t, std::size_t r
 // next panels or, behind the last, the next chunk of the first ones. While one
 // tile is multiplied the next is fetched. Long runs fetch from themselves.
 inline std::ptrdiff_t bytes_to_next_tile(const MatmulBlock& block, std::size_t column, std::size_t width,
-                                         std::size_t units, std::size_t panel_bytes) {
+                                         std::size_t chunk_bytes, std::size_t panel_bytes) {
   constexpr std::ptrdiff_t kOwnRun = 2048;
-  if (units * kUnitBytes > kMaxFetchedRun || width < kPanelWidth) return kOwnRun;
+  if (chunk_bytes > kMaxFetchedRun || width < kPanelWidth) return kOwnRun;
   const std::size_t next = column + width;
   if (next < block.num_columns) return static_cast<std::ptrdiff_t>(width / kPanelWidth * panel_bytes);
-  return static_cast<std::ptrdiff_t>(units * kUnitBytes) -
+  return static_cast<std::ptrdiff_t>(chunk_bytes) -
          static_cast<std::ptrdiff_t>(column / kPanelWidth * panel_bytes);
 }
 
@@ -137,14 +142,16 @@ inline void multiply_panels(const MatmulBlock& block, const TileShape& shape, Ti
   const std::byte* const panels = t.panel;
   float* const c = t.c;
   t.panel_stride = panel_bytes;
+  const std::size_t output_bytes = shape.unit_bytes / kPanelWidth;
+  const std::size_t chunk_bytes = t.num_units * shape.unit_bytes;
   std::size_t column = 0;
   while (column < block.num_columns) {
     const std::size_t left = block.num_columns - column;
     const bool is_wide = left >= shape.vectors * kLanes;
     const std::size_t width = (is_wide ? shape.vectors : shape.last_vectors) * kLanes;
-    t.panel = panels + column / kPanelWidth * panel_bytes + column % kPanelWidth * 4;
+    t.panel = panels + column / kPanelWidth * panel_bytes + column % kPanelWidth * output_bytes;
     t.c = c + column;
-    if (is_from_memory) t.prefetch = bytes_to_next_tile(block, column, width, t.num_units, panel_bytes);
+    if (is_from_memory) t.prefetch = bytes_to_next_tile(block, column, width, chunk_bytes, panel_bytes);
     const TileFunction multiply = is_wide ? shape.multiply : shape.multiply_last;
     if (left < width) {
       multiply_ragged(multiply, t, rows, left);
@@ -166,10 +173,10 @@ inline void fill_with_bias(const MatmulBlock& block) {
 
 template <Product kProduct>
 void multiply_block(const MatmulBlock& block) {
-  constexpr std::size_t kInputsPerUnit = kProduct == Product::kF32 ? 1 : 2;
+  constexpr std::size_t kInputsPerUnit = kProduct == Product::kF32 || kProduct == Product::kF16 ? 1 : 2;
   alignas(64) std::byte rows_of_a[kRowBufferBytes];
   const std::size_t num_units = (block.num_inputs + kInputsPerUnit - 1) / kInputsPerUnit;
-  const std::size_t panel_bytes = num_units * kUnitBytes;
+  const std::size_t panel_bytes = num_units * unit_bytes(kProduct);
   const std::size_t num_tiles = (block.num_rows + kMaxTileRows - 1) / kMaxTileRows;
   const std::size_t tile_rows = num_tiles == 0 ? 1 : (block.num_rows + num_tiles - 1) / num_tiles;
   const std::size_t chunk = shape_of<kProduct>(tile_rows).row_bytes / unit_bytes_of_a(kProduct);
@@ -190,7 +197,7 @@ void multiply_block(const MatmulBlock& block) {
       }
       multiply_panels(block, shape,
                       {.a = rows_of_a,
-                       .panel = block.panels + unit * kUnitBytes,
+                       .panel = block.panels + unit * unit_bytes(kProduct),
                        .num_units = units,
                        .c = block.c + row * block.c_stride,
                        .c_stride = block.c_stride,
@@ -202,10 +209,11 @@ void multiply_block(const MatmulBlock& block) {
 
 inline void multiply(const MatmulBlock& block) {
 #if defined(__AVX512BF16__)
-  const bool has_pairs = block.format != BlockFormat::kF32 && block.a_type == DataType::kBF16;
+  const bool has_pairs = block.format == BlockFormat::kBF16 && block.a_type == DataType::kBF16;
   return has_pairs ? multiply_block<Product::kDotBf16>(block) : kAvx512Kernels.multiply(block);
 #else
   if (block.format == BlockFormat::kF32) return multiply_block<Product::kF32>(block);
+  if (block.format == BlockFormat::kF16) return multiply_block<Product::kF16>(block);
   multiply_block<Product::kWidened>(block);
 #endif
 }

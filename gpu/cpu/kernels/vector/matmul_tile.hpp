@@ -10,15 +10,19 @@ namespace troupe {
 namespace {
 
 constexpr std::size_t kPanelWidth = 32;
-constexpr std::size_t kUnitBytes = 128;
+constexpr std::size_t kUnitBytes = 128;  // of 4-byte lanes
 constexpr int kPanelVectors = static_cast<int>(kPanelWidth / kLanes);
 
-// The contents of one 4-byte lane of a unit, and how it is multiplied.
+// The contents of one lane of a unit, 4 bytes or an f16, and how it is multiplied.
 enum class Product {
   kF32,      // one f32, times one f32 of a
+  kF16,      // one f16, opened, times one f32 of a: the bits of kF32
   kWidened,  // a bf16 pair, times two f32 of a
   kDotBf16,  // a bf16 pair, times a bf16 pair of a (vdpbf16ps)
 };
+
+constexpr std::size_t lane_bytes(Product product) { return product == Product::kF16 ? 2 : 4; }
+constexpr std::size_t unit_bytes(Product product) { return kPanelWidth * lane_bytes(product); }
 
 // Bytes of a packed row of a that one unit consumes.
 constexpr std::size_t unit_bytes_of_a(Product product) { return product == Product::kWidened ? 8 : 4; }
@@ -34,9 +38,19 @@ struct TileOperands {
   bool starts_at_zero = false;  // else it continues from c
 };
 
+// A vector of lanes as it is multiplied: f16 are opened.
+template <Product kProduct>
+inline VecU opened_lanes(const std::byte* lanes) {
+  if constexpr (kProduct == Product::kF16) {
+    return f32_to_bits(load_f16(reinterpret_cast<const std::uint16_t*>(lanes)));
+  } else {
+    return load_u32(lanes);
+  }
+}
+
 template <Product kProduct>
 inline void multiply_unit(VecF& sum, VecU weights, const std::byte* a) {
-  if constexpr (kProduct == Product::kF32) {
+  if constexpr (kProduct == Product::kF32 || kProduct == Product::kF16) {
     sum = fma(bits_to_f32(weights), broadcast(*reinterpret_cast<const AliasF*>(a)), sum);
   } else if constexpr (kProduct == Product::kDotBf16) {
 #if defined(__AVX512BF16__)
@@ -57,18 +71,19 @@ template <Product kProduct, int kRows, int kVectors, std::size_t kRowStride, boo
   const std::ptrdiff_t prefetch = t.prefetch;
 
   for (std::size_t unit = 0; unit < t.num_units; ++unit) {
-    const std::size_t at = unit * kUnitBytes;
+    const std::size_t at = unit * unit_bytes(kProduct);
     if constexpr (kPrefetch) {
 #pragma GCC unroll 16
       for (int p = 0; p < kPanels; ++p) {
         __builtin_prefetch(panels[p] + at + prefetch, 0, 2);
-        __builtin_prefetch(panels[p] + at + prefetch + 64, 0, 2);
+        if constexpr (unit_bytes(kProduct) > 64) __builtin_prefetch(panels[p] + at + prefetch + 64, 0, 2);
       }
     }
     VecU weights[kVectors];
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) {
-      weights[v] = load_u32(panels[v / kPanelVectors] + at + v % kPanelVectors * kLanes * 4);
+      weights[v] = opened_lanes<kProduct>(panels[v / kPanelVectors] + at +
+                                          v % kPanelVectors * kLanes * lane_bytes(kProduct));
     }
     if constexpr (kProduct == Product::kWidened) {
 #pragma GCC unroll 2

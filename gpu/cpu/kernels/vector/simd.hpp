@@ -140,6 +140,28 @@ inline float scalar_f32(std::uint16_t bits) {
   return __builtin_bit_cast(float, static_cast<std::uint32_t>(bits) << 16);
 }
 
+// ---- f16 ----
+
+// f16 to f32 without F16C: exponent and mantissa are moved into place; the
+// power of two that is missing is multiplied in, which also makes subnormals
+// right.
+inline VecF load_f16(const std::uint16_t* from) {
+  const VecH bits16 = *reinterpret_cast<const UnalignedH*>(from);
+#if defined(__AVX512F__)
+  return _mm512_maskz_cvtph_ps(0xFFFF, reinterpret_cast<__m256i>(bits16));
+#elif defined(__F16C__)
+  return _mm256_cvtph_ps(reinterpret_cast<__m128i>(bits16));
+#else
+  const VecU bits = __builtin_convertvector(bits16, VecU);
+  const VecU magnitude = bits & 0x7FFFU;
+  const VecF scaled = bits_to_f32(magnitude << 13) * 0x1p112F;
+  const VecU special = (magnitude << 13) | 0x7F800000U;
+  const VecU is_nan = reinterpret_cast<VecU>(magnitude > 0x7C00U) & 0x400000U;
+  const VecU finite_or_not = magnitude >= 0x7C00U ? special | is_nan : f32_to_bits(scaled);
+  return bits_to_f32(finite_or_not | (bits & 0x8000U) << 16);
+#endif
+}
+
 // ---- exp ----
 
 // e^x for every float: below about -87.3 it is 0 (no denormals), above 88.72

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <random>
 #include <stdexcept>
 #include <vector>
 
@@ -21,6 +22,18 @@ struct Product {
   bool has_bias = false;
 };
 
+// Finite f16: near 0.05, and one of eight is subnormal or zero.
+std::vector<std::uint16_t> random_f16(std::size_t count, std::uint32_t seed) {
+  std::mt19937 generator(seed);
+  std::vector<std::uint16_t> values(count);
+  for (auto& value : values) {
+    const auto bits = static_cast<std::uint32_t>(generator());
+    const bool is_normal = (bits >> 16 & 7U) != 0;
+    value = static_cast<std::uint16_t>(is_normal ? (bits & 0x8FFFU) | 0x2400U : bits & 0x83FFU);
+  }
+  return values;
+}
+
 // Inputs are rounded to the types they are passed in, so that a reference in
 // f64 differs by the order of sums only.
 struct Inputs {
@@ -30,11 +43,19 @@ struct Inputs {
         bias(random_values(p.outputs, seed + 2)) {
     if (p.a_type == DataType::kBF16) a = to_f32(a_bf16 = to_bf16(a));
     if (p.weight_type == DataType::kBF16) w = to_f32(to_bf16(w));
-    weight = PackedMatrix({{w.data(), DataType::kF32, p.outputs}}, p.inputs, format_of(p.weight_type));
+    if (p.weight_type == DataType::kF16) {
+      w_f16 = random_f16(w.size(), seed + 1);
+      convert_to_f32(DataType::kF16, w_f16.data(), w.data(), w.size());
+    }
+    weight = PackedMatrix({source(p.weight_type, p.outputs)}, p.inputs, format_of(p.weight_type));
     weight.pack();
   }
+  MatrixSource source(DataType type, std::size_t num_rows) const {
+    if (type == DataType::kF16) return {w_f16.data(), DataType::kF16, num_rows};
+    return {w.data(), DataType::kF32, num_rows};
+  }
   std::vector<float> a, w, bias;
-  std::vector<std::uint16_t> a_bf16;
+  std::vector<std::uint16_t> a_bf16, w_f16;
   PackedMatrix weight;
 };
 
@@ -85,10 +106,9 @@ double largest_error(const Product& p, const Inputs& in, const std::vector<float
 struct Types {
   DataType weight, a;
 };
-const Types kTypes[] = {{DataType::kF32, DataType::kF32},
-                        {DataType::kF32, DataType::kBF16},
-                        {DataType::kBF16, DataType::kF32},
-                        {DataType::kBF16, DataType::kBF16}};
+const Types kTypes[] = {{DataType::kF32, DataType::kF32},  {DataType::kF32, DataType::kBF16},
+                        {DataType::kF16, DataType::kF32},  {DataType::kF16, DataType::kBF16},
+                        {DataType::kBF16, DataType::kF32}, {DataType::kBF16, DataType::kBF16}};
 
 }  // namespace
 
@@ -139,6 +159,41 @@ TEST_CASE("matmul: a row has the same bits alone, among 31 others, in chunks, on
   }
 }
 
+TEST_CASE("matmul: weights in f16 give the bits of the same values in f32, in half the bytes") {
+  for (const Isa isa : supported_isas()) {
+    for (const DataType a_type : {DataType::kF32, DataType::kBF16}) {
+      for (const std::size_t inputs : {1, 7, 64, 257, 1400, 5001}) {
+        for (const bool has_bias : {false, true}) {
+          CAPTURE(name_of(isa));
+          CAPTURE(name_of(a_type));
+          CAPTURE(inputs);
+          CAPTURE(has_bias);
+          const Product p{17, 135, inputs, DataType::kF16, a_type, has_bias};
+          Inputs in(p);
+          std::vector<std::vector<float>> of_f16;
+          for (std::size_t rows = 1; rows <= p.rows; ++rows) of_f16.push_back(run(p, in, isa, 0, rows));
+          const std::size_t f16_bytes = in.weight.size_bytes();
+          in.weight = PackedMatrix({in.source(DataType::kF32, p.outputs)}, inputs, BlockFormat::kF32);
+          in.weight.pack();
+          CHECK(2 * f16_bytes == in.weight.size_bytes());
+          for (const auto& found : of_f16) {
+            const auto of_f32 = run(p, in, isa, 0, found.size() / p.outputs);
+            REQUIRE(same_bits(found.data(), of_f32.data(), of_f32.size()));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("matmul: values of other types are not rounded to f16") {
+  const auto values = random_values(3 * 8, 1);
+  const auto halves = random_f16(8, 2);
+  const std::vector<MatrixSource> sources = {{halves.data(), DataType::kF16, 1},
+                                             {values.data(), DataType::kF32, 3}};
+  CHECK_THROWS_AS(PackedMatrix(sources, 8, BlockFormat::kF16), std::logic_error);
+}
+
 TEST_CASE("matmul: no rows are no tasks") {
   const Product p{1, 40, 16, DataType::kF32, DataType::kF32};
   const Inputs in(p);
@@ -173,10 +228,14 @@ TEST_CASE("matmul: stacked sources of other types and strides are one weight") {
 TEST_CASE("matmul: rows that are given some panels at a time are packed as those given at once") {
   constexpr std::size_t kOutputs = 353, kInputs = 37;
   const auto values = random_values(kOutputs * kInputs, 9);
-  const auto rows = [&](std::size_t first, std::size_t count) {
-    return MatrixSource{values.data() + first * kInputs, DataType::kF32, count};
-  };
-  for (const BlockFormat format : {BlockFormat::kF32, BlockFormat::kBF16, BlockFormat::kQ8_0}) {
+  const auto halves = random_f16(kOutputs * kInputs, 9);
+  for (const BlockFormat format :
+       {BlockFormat::kF32, BlockFormat::kF16, BlockFormat::kBF16, BlockFormat::kQ8_0}) {
+    const auto rows = [&](std::size_t first, std::size_t count) {
+      if (format == BlockFormat::kF16)
+        return MatrixSource{halves.data() + first * kInputs, DataType::kF16, count};
+      return MatrixSource{values.data() + first * kInputs, DataType::kF32, count};
+    };
     PackedMatrix at_once({rows(0, kOutputs)}, kInputs, format), by_turns(kOutputs, kInputs, format);
     at_once.pack();
     CHECK(at_once.num_pack_tasks() == 2);
