@@ -136,9 +136,8 @@ CpuModelPlan plan_cpu_model(const std::filesystem::path& model_dir, const CpuMod
   check_weights(*plan.store, *plan.network);
   const bool pages = has_pages(*plan.network);
   plan.settings = complete(settings, *plan.network);
-  const auto embedding = find_sources(*plan.store, plan.network->weights().front());
   const CellType cell = plan.network->cells().front();
-  plan.compute_type = choose_compute_type(settings, embedding.front().natural_type(), cell);
+  plan.compute_type = choose_compute_type(settings, natural_type_of(*plan.store, *plan.network), cell);
   plan.largest = {plan.settings.max_batch_tokens,
                   std::min(num_slots(plan.settings, shapes), plan.settings.max_batch_tokens)};
   const auto largest = gathered_early(build_programs(*plan.network, plan.largest, plan.compute_type));
@@ -192,6 +191,16 @@ std::shared_ptr<const CpuModel> load_cpu_model(const CpuModelPlan& plan) {
   return std::make_shared<const CpuModel>(std::move(model));
 }
 
+DataType natural_type_of(const WeightStore& store, const Network& network) {
+  const std::vector<WeightSpec> specs = network.weights();
+  const DataType type = find_sources(store, specs.front()).front().natural_type();
+  if (type != DataType::kF16) return type;
+  for (const auto& spec : specs)
+    for (const auto& view : find_sources(store, spec))
+      if (view.blocks || view.packed) return view.natural_type();
+  return type;
+}
+
 DataType choose_compute_type(const CpuModelSettings& settings, DataType weight_type, const CellType& cell) {
   if (settings.compute_type) {
     if (*settings.compute_type != DataType::kF32 && *settings.compute_type != DataType::kBF16) {
@@ -202,8 +211,9 @@ DataType choose_compute_type(const CpuModelSettings& settings, DataType weight_t
   }
   if (cell.result == ResultKind::kVector) return DataType::kF32;  // digits that users compare
   if (cell.state == StateKind::kRows) return DataType::kF32;      // rounding would add up from node to node
-  const bool is_short = size_of(weight_type) == 2;
-  return is_short && is_supported(Isa::kAvx512Bf16) ? DataType::kBF16 : DataType::kF32;
+  // f16 has 11 significant bits, of which bf16 would keep 8.
+  const bool fits_bf16 = weight_type == DataType::kBF16;
+  return fits_bf16 && is_supported(Isa::kAvx512Bf16) ? DataType::kBF16 : DataType::kF32;
 }
 
 std::uint64_t available_memory_bytes(const std::filesystem::path& root) {

@@ -26,8 +26,8 @@
 namespace troupe {
 
 struct CpuModelSettings {
-  // Type of matmul operands and KV pages; none: bf16 where the CPU has
-  // AVX512-BF16 and the weights are 16-bit, else f32; f32 where vectors come of it, or rows of state.
+  // Type of matmul operands and KV pages; none: bf16 where the CPU has AVX512-BF16 and the weights are bf16
+  // or in blocks, else f32; f32 where vectors come of it, or rows of state.
   std::optional<DataType> compute_type = {};
   // A sequence's tokens do not depend on what else is in its batches. false:
   // oneDNN for batches of many rows, at the price of a second copy of the weights.
@@ -78,6 +78,8 @@ struct CpuModel {
 CpuModelPlan plan_cpu_model(const std::filesystem::path& model_dir, const CpuModelSettings& settings);
 std::shared_ptr<const CpuModel> load_cpu_model(const CpuModelPlan& plan);
 
+// The embeddings' type. Blocks beside embeddings in f16 decide instead: they are coarser.
+DataType natural_type_of(const WeightStore& store, const Network& network);
 DataType choose_compute_type(const CpuModelSettings& settings, DataType weight_type,
                              const CellType& cell = {});
 

@@ -17,13 +17,16 @@
 namespace troupe {
 namespace {
 
-// bf16 weights stay bf16 even where the arithmetic is f32: widening is exact
+bool all_of_one_type(const std::vector<WeightView>& views) {
+  return std::all_of(views.begin(), views.end(), [&](const auto& v) { return v.type == views.front().type; });
+}
+
+// 16-bit weights stay as they are where the arithmetic is f32: widening is exact
 // and a decode step reads half the bytes.
 DataType packed_type(const WeightSpec& spec, DataType compute_type, const std::vector<WeightView>& views) {
   if (spec.kind == MatrixKind::kRouter) return DataType::kF32;
-  const bool all_bf16 =
-      std::all_of(views.begin(), views.end(), [](const auto& v) { return v.type == DataType::kBF16; });
-  return compute_type == DataType::kBF16 || all_bf16 ? DataType::kBF16 : DataType::kF32;
+  if (compute_type == DataType::kBF16) return DataType::kBF16;
+  return all_of_one_type(views) ? views.front().type : DataType::kF32;
 }
 
 bool is_kept(const WeightView& view, const CpuWeightSettings& settings) {
@@ -89,10 +92,6 @@ bool has_onednn(const WeightSpec& spec, const std::vector<MatrixPart>& parts,
                 const CpuWeightSettings& settings) {
   return settings.with_onednn && spec.kind == MatrixKind::kPlain && parts.size() == 1 &&
          !is_quantized(parts.front().format);
-}
-
-bool all_of_one_type(const std::vector<WeightView>& views) {
-  return std::all_of(views.begin(), views.end(), [&](const auto& v) { return v.type == views.front().type; });
 }
 
 // A table of one tensor in the network's order stays in its blocks.

@@ -17,6 +17,7 @@
 #include "gpu/model/safetensors.hpp"
 #include "tests/gpu/generation.hpp"
 #include "tests/gpu/tiny_model.hpp"
+#include "tests/support/gpu/gguf_model.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 namespace troupe {
@@ -230,6 +231,27 @@ TEST_CASE("cpu weights: f32 copies of bf16 weights give the same bits in either 
     const CpuModelSettings settings{.compute_type = compute_type};
     CHECK(last_logits(copy.path(), settings) == last_logits(original.path(), settings));
   }
+}
+
+TEST_CASE("cpu model: f16 weights are computed in f32, bf16 ones in bf16 where the processor has it") {
+  const DataType of_bf16 = is_supported(Isa::kAvx512Bf16) ? DataType::kBF16 : DataType::kF32;
+  CHECK(choose_compute_type({}, DataType::kF16) == DataType::kF32);
+  CHECK(choose_compute_type({}, DataType::kBF16) == of_bf16);
+  CHECK(choose_compute_type({.compute_type = DataType::kBF16}, DataType::kF16) == DataType::kBF16);
+}
+
+TEST_CASE("cpu model: blocks beside embeddings in f16 decide how they are computed") {
+  const TemporaryDirectory place;
+  const auto gguf = place.path() / "model.gguf";
+  const auto type_with = [&](BlockFormat of_matrices) {
+    test::write_twins(gguf, place.path() / "plain", tiny_llama(), of_matrices, 3,
+                      [&](const std::string& name) {
+                        return name.find("embed") == std::string::npos ? of_matrices : BlockFormat::kF16;
+                      });
+    return natural_type_of(WeightStore(gguf), *load_network(gguf));
+  };
+  CHECK(type_with(BlockFormat::kF16) == DataType::kF16);
+  CHECK(type_with(BlockFormat::kQ8_0) == DataType::kBF16);
 }
 
 TEST_CASE("cpu weights: tensors at odd addresses are read right") {

@@ -47,8 +47,8 @@ class Place {
     return plan_of(model(), quantization, room);
   }
   CpuModelPlan plan_of(const fs::path& path, Quantization quantization = Quantization::kKeep,
-                       std::uint64_t room = kRoom) const {
-    return plan_cpu_model(path, {.compute_type = DataType::kBF16,
+                       std::uint64_t room = kRoom, DataType compute_type = DataType::kBF16) const {
+    return plan_cpu_model(path, {.compute_type = compute_type,
                                  .quantization = quantization,
                                  .num_threads = 2,
                                  .max_pages = 64,
@@ -159,6 +159,24 @@ TEST_CASE("kept weights: blocks of a file, with a head that has the table's rows
   REQUIRE(keep(plan) == "");
   const auto mapped = load_cpu_model(plan);
   REQUIRE(mapped->weights->is_packed_before());
+  plan.settings.kept_weights = {};
+  const auto packed = load_cpu_model(plan);
+  check_same(*mapped->weights, *packed->weights);
+  CHECK(tokens_of(mapped) == tokens_of(packed));
+}
+
+TEST_CASE("kept weights: f16 ones are mapped as f16, and never where they are to be bf16") {
+  if (!can_keep()) return;
+  const Place place;
+  const TemporaryDirectory twins;
+  const auto gguf = twins.path() / "model.gguf";
+  test::write_twins(gguf, twins.path() / "plain", tiny_llama(), BlockFormat::kF16, 3);
+  auto plan = place.plan_of(gguf, Quantization::kKeep, kRoom, DataType::kF32);
+  REQUIRE(keep(plan) == "");
+  CHECK_FALSE(is_mapped(place.plan_of(gguf)));
+  const auto mapped = load_cpu_model(plan);
+  REQUIRE(mapped->weights->is_packed_before());
+  CHECK(mapped->weights->find_matrix("lm_head")->parts.front().format() == BlockFormat::kF16);
   plan.settings.kept_weights = {};
   const auto packed = load_cpu_model(plan);
   check_same(*mapped->weights, *packed->weights);

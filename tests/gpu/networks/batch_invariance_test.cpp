@@ -245,6 +245,14 @@ TEST_CASE("batch invariance: bf16, rows in 8 bits for Q4_K beside exact ones for
   check_invariance(llama_of_blocks(), BlockFormat::kQ4_K, BlockFormat::kQ8_0, DataType::kBF16,
                    Activations::kBelow8Bits);
 }
+TEST_CASE("batch invariance: f32, odd sizes, weights in f16") {
+  ModelConfig config = odd_llama();
+  config.mlp_bias = false;
+  check_invariance(config, BlockFormat::kF16, BlockFormat::kF16, DataType::kF32);
+}
+TEST_CASE("batch invariance: f32, a mixture of experts in f16") {
+  check_invariance(mixtral_of_blocks(), BlockFormat::kF16, BlockFormat::kF16, DataType::kF32);
+}
 TEST_CASE("batch invariance: f32, a file's blocks of Q5_1 and MXFP4") {
   check_invariance(llama_of_blocks(), BlockFormat::kQ5_1, BlockFormat::kMxfp4, DataType::kF32);
 }

@@ -242,6 +242,27 @@ TEST_CASE("gguf model: each format gives the tokens and logits of the numbers it
   }
 }
 
+TEST_CASE("gguf model: weights in f16 take half the bytes of f32 ones and give the same logits") {
+  ModelConfig tied = wide_llama(), odd = wide_llama();
+  tied.tied_embeddings = tied.attention_bias = true;
+  odd.hidden_size = 104;
+  odd.intermediate_size = 172;
+  odd.head_dim = 24;
+  for (const ModelConfig& config : {wide_llama(), tied, odd, wide_mixtral()}) {
+    const TemporaryDirectory place;
+    const auto gguf = place.path() / "model.gguf", directory = place.path() / "plain";
+    test::write_twins(gguf, directory, config, BlockFormat::kF16, 11);
+    const auto of_f16 = plan_cpu_model(gguf, {}), of_f32 = plan_cpu_model(directory, {});
+    CHECK(of_f16.compute_type == DataType::kF32);
+    CHECK(static_cast<double>(of_f16.memory.request.weight_bytes) <
+          0.52 * static_cast<double>(of_f32.memory.request.weight_bytes));
+    const Answer short_ones = answer_of(gguf, DataType::kF32);
+    const Answer long_ones = answer_of(directory, DataType::kF32);
+    CHECK(short_ones.tokens == long_ones.tokens);
+    CHECK(short_ones.logits == long_ones.logits);
+  }
+}
+
 TEST_CASE("gguf model: the same holds in bf16, with biases and with tied embeddings") {
   check_alike(wide_llama(), BlockFormat::kQ8_0, DataType::kBF16);
   ModelConfig config = wide_llama();
