@@ -218,10 +218,14 @@ std::vector<std::string> texts_of(const Tokenizer& tokenizer, std::size_t num_to
   return texts;
 }
 
-// Empty: every text has the same tokens.
+// Empty: every text has the same tokens, and they the same text.
 std::string find_difference(const Tokenizer& meant, const Tokenizer& said, std::size_t num_tokens) {
-  for (const std::string& text : texts_of(meant, num_tokens))
-    if (meant.encode(text) != said.encode(text)) return "text such as " + json(text).dump();
+  for (const std::string& text : texts_of(meant, num_tokens)) {
+    const auto tokens = meant.encode(text);
+    if (tokens != said.encode(text)) return "text such as " + json(text).dump() + " has other tokens";
+    if (meant.decode(tokens, false) != said.decode(tokens, false))
+      return "the tokens of " + json(text).dump() + " have another text";
+  }
   std::size_t num_tried = 0;
   for (std::size_t id = 0; id < num_tokens && num_tried < kTriedControls; ++id) {
     const auto token = static_cast<TokenId>(id);
@@ -229,7 +233,8 @@ std::string find_difference(const Tokenizer& meant, const Tokenizer& said, std::
     ++num_tried;
     const std::string content(meant.token_content(token));
     const std::string text = "one " + content + " two" + content + "\nthree";
-    if (meant.encode_with_specials(text) != said.encode_with_specials(text)) return "text beside " + content;
+    if (meant.encode_with_specials(text) != said.encode_with_specials(text))
+      return "text beside " + content + " has other tokens";
   }
   return "";
 }
@@ -245,7 +250,7 @@ GgufExport export_tokenizer(const std::filesystem::path& model_dir, std::size_t 
     GgufExport exported = Exporter(tokenizer, *read, num_tokens).run();
     const auto said = make_gguf_tokenizer(exported.vocabulary);
     if (const auto difference = find_difference(*read, *said, num_tokens); !difference.empty())
-      exported.losses.push_back(difference + " has other tokens");
+      exported.losses.push_back(difference);
     if (exported.losses.empty()) return exported;
     exported.vocabulary.huggingface = tokenizer.dump();
     if (exported.vocabulary.huggingface.size() > most_bytes)

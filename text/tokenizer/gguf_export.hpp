@@ -17,7 +17,8 @@ namespace troupe {
 struct GgufExport {
   GgufVocabulary vocabulary;  // with token_type, add_bos_token and add_eos_token
   std::optional<std::uint64_t> unknown_token_id;
-  // Sentences: texts that have other tokens in programs that read the keys alone. Empty: the keys say all.
+  // Sentences: texts that have other tokens, and tokens another text, in programs that read the keys alone.
+  // Empty: the keys say all.
   std::vector<std::string> losses;
 };
 

@@ -122,6 +122,18 @@ TEST_CASE("gguf export: merges of pieces become scores") {
   CHECK(!check_export(fixture_dir() / "sentencepiece").losses.empty());  // of a token that takes spaces
 }
 
+// Without a decoder there is a space between tokens.
+TEST_CASE("gguf export: tokens that have another text by the keys alone take the file along") {
+  const TemporaryDirectory place;
+  json tokenizer = fixture("sentencepiece");
+  for (auto& token : tokenizer["added_tokens"]) token["rstrip"] = false;
+  tokenizer["decoder"] = nullptr;
+  write_tokenizer(place, tokenizer, {{"bos_token", "<s>"}, {"eos_token", "</s>"}, {"add_bos_token", true}});
+  const GgufExport exported = check_export(place.path());
+  REQUIRE(!exported.losses.empty());
+  CHECK(says(exported.losses.front(), "have another text"));
+}
+
 TEST_CASE("gguf export: tokenizers that decoders of the format do not have are refused") {
   CHECK(says(refusal_of(fixture_dir() / "unigram_bytes"),
              "tokenizer.json: can't be said in a GGUF file for a decoder"));
