@@ -225,7 +225,9 @@ void ProgramRunner::Execution::execute(const PagedAttention& attention, const Op
   const TensorId attended = op.outputs.at(0);
   const auto& layout = runner_.settings_.kv_layout;
   const float usual_scale = 1.0F / std::sqrt(static_cast<float>(layout.head_dim));
-  const PagedAttentionArguments arguments{.blocks = runner_.attention_blocks_,
+  const PagedAttentionArguments arguments{.blocks = runner_.split_blocks_.blocks,
+                                          .merges = runner_.split_blocks_.merges,
+                                          .partials = runner_.partials_.data(),
                                           .page_table = batch_.page_table.data(),
                                           .kv_pool = runner_.kv_pool_.get(),
                                           .layout = layout,
@@ -242,6 +244,7 @@ void ProgramRunner::Execution::execute(const PagedAttention& attention, const Op
                                           .sinks = op.inputs.size() > 1 ? vector(op.inputs[1]) : nullptr,
                                           .soft_cap = attention.soft_cap};
   run_tasks(arguments, paged_attention_num_tasks(arguments), paged_attention_run_task);
+  run_tasks(arguments, merge_splits_num_tasks(arguments), merge_splits_run_task);
 }
 
 void ProgramRunner::Execution::execute(const ShortConvolution& convolution, const Operator& op) {

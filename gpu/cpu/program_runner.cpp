@@ -130,6 +130,9 @@ void ProgramRunner::prepare_pages(const Batch& batch) {
       positions_.push_back(places_[token++].position - slice.source_tokens);
   if (reads_source(cell_of(batch))) return prepare_ranges(batch);
   attention_blocks_ = plan_attention(batch.slices, settings_.num_heads, settings_.kv_layout.num_kv_heads);
+  split_blocks_ =
+      split_blocks(attention_blocks_, settings_.num_heads, settings_.kv_layout, threads_.num_threads());
+  partials_.resize(std::max(partials_.size(), split_blocks_.num_partial_floats));
 }
 
 // row: of the slice's last token.

@@ -118,6 +118,8 @@ class ProgramRunner {
   std::vector<std::int32_t> token_ids_;
   std::vector<TokenPlace> places_;
   std::vector<AttentionBlock> attention_blocks_;
+  SplitBlocks split_blocks_;
+  std::vector<float> partials_;  // of attention's splits
   std::vector<std::uint32_t> output_rows_;
   std::vector<SampleRow> sample_rows_;
   std::vector<std::int32_t> sampled_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decode attention against the memory's read bandwidth (keys and values are read
 // once), of 64 sequences and of one alone, whose layers take turns so that none is in a
-// cache; prefill in GFLOP/s.
+// cache; prefill in GFLOP/s. Long contexts are split over the threads.
 //
 //   bench_attention [threads] [heads] [kv heads] [head_dim] [context] [elapsed|processor]
 #include <cmath>
@@ -65,7 +65,11 @@ class AttentionBench {
     queries_.resize(num_sequences_ * tokens * width, 0.01F);
     attended_.resize(queries_.size());
     const auto blocks = plan_attention(slices, setting_.num_heads, setting_.num_kv_heads);
-    PagedAttentionArguments arguments{.blocks = blocks,
+    const SplitBlocks split = split_blocks(blocks, setting_.num_heads, layout_, setting_.num_threads);
+    std::vector<float> partials(split.num_partial_floats);
+    PagedAttentionArguments arguments{.blocks = split.blocks,
+                                      .merges = split.merges,
+                                      .partials = partials.data(),
                                       .page_table = page_table_.data(),
                                       .kv_pool = pool_.get(),
                                       .layout = layout_,
@@ -78,8 +82,13 @@ class AttentionBench {
     std::vector<double> seconds;
     for (std::size_t repeat = 0; repeat < std::max<std::size_t>(9, layout_.num_layers); ++repeat) {
       arguments.layer = repeat % layout_.num_layers;
-      seconds.push_back(team.time(paged_attention_num_tasks(arguments),
-                                  [&](std::size_t task) { paged_attention_run_task(arguments, task); }));
+      double used = team.time(paged_attention_num_tasks(arguments),
+                              [&](std::size_t task) { paged_attention_run_task(arguments, task); });
+      if (!split.merges.empty()) {
+        used += team.time(merge_splits_num_tasks(arguments),
+                          [&](std::size_t task) { merge_splits_run_task(arguments, task); });
+      }
+      seconds.push_back(used);
     }
     return median(seconds);
   }

@@ -42,6 +42,16 @@ struct RowToRound {
   Q8Rows row;  // the first of its rows is written
 };
 
+// Softmax and weighted sum of a row start anew at every multiple of so many keys; the results of these splits
+// are merged in order, whether one thread computed them or several.
+inline constexpr std::size_t kSplitTokens = 512;
+inline constexpr std::size_t kAllSplits = ~std::size_t{0};
+
+// Floats of a row's result of one split: sums of weighted values, the highest score, the sum of weights.
+[[gnu::always_inline]] constexpr std::size_t partial_floats(std::size_t head_dim) {
+  return padded_head_dim(head_dim) + 16;
+}
+
 // Some query tokens of one sequence, the heads of one KV head.
 struct AttentionWork {
   const float* queries = nullptr;  // first token, first head of the group
@@ -62,6 +72,9 @@ struct AttentionWork {
   void* attended = nullptr;
   DataType attended_type = DataType::kF32;
   std::size_t attended_stride = 0;
+  std::size_t split = kAllSplits;  // the only one that attend() computes: its results go to partials
+  float* partials = nullptr;       // [num_tokens * num_group_heads, partial_floats()] of split 0
+  std::size_t split_stride = 0;    // floats to the same of the next split
 };
 
 struct RotaryWork {
@@ -154,6 +167,7 @@ struct KernelTable {
   bool (*quantize)(BlockFormat format, const float* values, QuantizedBlock& block);
   void (*round_row)(const RowToRound& row);  // the same on every instruction set
   void (*attend)(const AttentionWork& work);
+  void (*merge_splits)(const AttentionWork& work);  // partials, of all splits, to attended
   void (*rotate_and_append)(const RotaryWork& work);
   void (*normalize)(const RmsNormRow& row);
   // kSilu, kGeluTanh or kClampedSwish, with which up is clamped, too, and one more

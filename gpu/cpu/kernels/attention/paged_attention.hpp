@@ -3,6 +3,9 @@
 // walks the pages of its sequence in order and never looks behind its own position,
 // however the prompt was cut into chunks.
 //
+// A block's long context can be split over threads: results of its splits (kSplitTokens keys) are merged
+// in a second step. A thread that computes all of them merges them alike, so bits are the same.
+//
 // Scores of bf16 keys use vdpbf16ps on kAvx512Bf16, with scaled queries rounded
 // to bf16; everywhere else, and for weights and sums always, it is f32.
 #pragma once
@@ -13,6 +16,7 @@
 #include <vector>
 
 #include "gpu/cpu/kernels/isa.hpp"
+#include "gpu/cpu/kernels/kernel_table.hpp"
 #include "gpu/data_type.hpp"
 #include "gpu/operators/paged_attention.hpp"
 #include "gpu/pages/kv_layout.hpp"
@@ -27,6 +31,8 @@ struct AttentionBlock {
   std::uint32_t first_position = 0;  // position in the sequence of the first one
   std::uint32_t first_page = 0;      // index into the batch's page table
   std::uint32_t source_tokens = 0;   // at the sequence's beginning
+  std::size_t split = kAllSplits;    // the only one of its keys that it computes
+  std::size_t first_partial = 0;     // of a block that is split: float of its partials
 };
 
 // Cuts a batch into query blocks, the most expensive first. Depends on the
@@ -34,10 +40,23 @@ struct AttentionBlock {
 std::vector<AttentionBlock> plan_attention(std::span<const SequenceSlice> slices, std::size_t num_heads,
                                            std::size_t num_kv_heads);
 
+// The same blocks; one that would take a thread longer than half of its share is cut into splits.
+struct SplitBlocks {
+  std::vector<AttentionBlock> blocks;  // the most expensive first
+  std::vector<AttentionBlock> merges;  // those that were cut
+  std::size_t num_partial_floats = 0;  // at most kMaxPartialFloats
+};
+inline constexpr std::size_t kMaxPartialFloats = std::size_t{2} << 20;
+// Only which thread computes a key depends on num_threads.
+SplitBlocks split_blocks(std::span<const AttentionBlock> blocks, std::size_t num_heads,
+                         const KvLayout& layout, std::size_t num_threads);
+
 struct PagedAttentionArguments {
   std::span<const AttentionBlock> blocks;
-  const PageId* page_table = nullptr;  // Batch::page_table
-  const void* kv_pool = nullptr;       // 64-byte aligned
+  std::span<const AttentionBlock> merges = {};  // SplitBlocks::merges
+  float* partials = nullptr;                    // [SplitBlocks::num_partial_floats]
+  const PageId* page_table = nullptr;           // Batch::page_table
+  const void* kv_pool = nullptr;                // 64-byte aligned
   KvLayout layout;
   std::size_t layer = 0;
   std::size_t num_heads = 0;                // a multiple of layout.num_kv_heads
@@ -58,5 +77,9 @@ struct PagedAttentionArguments {
 // One task per block and KV head.
 std::size_t paged_attention_num_tasks(const PagedAttentionArguments& arguments);
 void paged_attention_run_task(const PagedAttentionArguments& arguments, std::size_t task);
+
+// Behind these: one task per block of merges and KV head.
+std::size_t merge_splits_num_tasks(const PagedAttentionArguments& arguments);
+void merge_splits_run_task(const PagedAttentionArguments& arguments, std::size_t task);
 
 }  // namespace troupe

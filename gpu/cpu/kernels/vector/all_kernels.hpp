@@ -24,6 +24,7 @@ constexpr KernelTable kAllKernels = {
     .quantize = quantize,
     .round_row = round_row,
     .attend = attend,
+    .merge_splits = merge_splits,
     .rotate_and_append = rotate_and_append,
     .normalize = normalize,
     .activate = activate,

@@ -5,7 +5,8 @@
 // rows go through a page together and keys and values come from cache; a row
 // stops at its own position, an encoder's at the end of its sequence. A row's
 // operations do not depend on which rows are beside it: one accumulator per
-// result, tokens in order.
+// result and split of its keys, tokens in order; splits are merged in order, too
+// (attention_splits.hpp).
 //
 // Pages in 8 bits are opened to whole numbers, which bf16 and f32 hold exactly; a token's scales
 // multiply its scores and its weights.
@@ -16,6 +17,7 @@
 
 #include "gpu/cpu/kernels/kernel_table.hpp"
 #include "gpu/cpu/kernels/vector/activation_kernels.hpp"
+#include "gpu/cpu/kernels/vector/attention_splits.hpp"
 #include "gpu/cpu/kernels/vector/matmul_tile.hpp"
 
 namespace troupe {
@@ -29,9 +31,8 @@ constexpr std::size_t kAttentionTileRows = 4;
 constexpr std::size_t kMaxAttentionRows = 32;  // of one pass over the pages
 constexpr int kScoreVectors = kPanelVectors < 2 ? kPanelVectors : 2;
 constexpr std::size_t kQueryStrideBytes = kMaxHeadDim * 4 + 64;
-constexpr std::size_t kSumStride = kMaxHeadDim + 16;  // floats
 
-// The state of the online softmax of some rows.
+// The state of the online softmax of some rows in one split.
 struct AttentionRows {
   alignas(64) std::byte queries[kMaxAttentionRows * kQueryStrideBytes];  // scaled
   alignas(64) float sums[kMaxAttentionRows * kSumStride];                // of weighted values
@@ -326,61 +327,73 @@ inline void load_queries(const AttentionWork& work, std::size_t first_head, std:
       auto* exact = reinterpret_cast<float*>(scaled);
       for (std::size_t d = 0; d < head_dim; ++d) exact[d] = query[d] * work.scale;
     }
-    for (std::size_t d = 0; d < kSumStride; ++d) state.sums[row * kSumStride + d] = 0.0F;
-    for (std::size_t d = 0; d < kLanes; ++d) state.totals[row * kLanes + d] = 0.0F;
-    state.highest[row] = -__builtin_inff();
-    if (work.sinks != nullptr) {  // as if a score of that height had been seen, whose value is zero
-      state.highest[row] = work.sinks[first_head + row % heads];
-      state.totals[row * kLanes] = 1.0F;
-    }
   }
 }
 
-inline void store_results(const AttentionWork& work, std::size_t first_head, std::size_t heads,
-                          std::size_t first_token, std::size_t tokens, const AttentionRows& state) {
-  const std::size_t head_dim = work.layout.head_dim;
-  for (std::size_t row = 0; row < tokens * heads; ++row) {
-    const float inverse = 1.0F / sum_of_lanes(load(state.totals + row * kLanes));
-    const float* sums = state.sums + row * kSumStride;
-    const std::size_t offset =
-        (first_token + row / heads) * work.attended_stride + (first_head + row % heads) * head_dim;
-    if (work.attended_type == DataType::kF32) {
-      float* out = static_cast<float*>(work.attended) + offset;
-      for (std::size_t d = 0; d < head_dim; ++d) out[d] = sums[d] * inverse;
-    } else {
-      auto* out = static_cast<std::uint16_t*>(work.attended) + offset;
-      for (std::size_t d = 0; d < head_dim; ++d) out[d] = scalar_bf16(sums[d] * inverse);
-    }
+inline void begin_split(std::size_t num_rows, std::size_t num_columns, AttentionRows& state) {
+  for (std::size_t row = 0; row < num_rows; ++row) {
+    for (std::size_t d = 0; d < num_columns; d += kLanes) store(state.sums + row * kSumStride + d, VecF{});
+    store(state.totals + row * kLanes, VecF{});
+    state.highest[row] = -__builtin_inff();
   }
+}
+
+// A row's sums, followed by the highest score and the total.
+inline void end_split(std::size_t row, std::size_t num_columns, AttentionRows& state) {
+  float* sums = state.sums + row * kSumStride;
+  sums[num_columns] = state.highest[row];
+  sums[num_columns + 1] = sum_of_lanes(load(state.totals + row * kLanes));
 }
 
 template <DataType kType>
 void attend_rows(const AttentionWork& work, std::size_t first_head, std::size_t heads,
                  std::size_t first_token, std::size_t tokens) {
   AttentionRows state;
+  MergedRow merged[kMaxAttentionRows];
   OpenedPage opened;  // unused unless pages are in 8 bits
-  load_queries(work, first_head, heads, first_token, tokens, state);
-  const std::size_t first_position = work.first_position + first_token;
-  const std::size_t last_end = work.num_visible != 0 ? work.num_visible : first_position + tokens;
-  const std::size_t num_pages = (last_end - 1) / kKvPageTokens + 1;
+  const std::size_t num_rows = tokens * heads, num_columns = padded_head_dim(work.layout.head_dim);
+  const std::size_t num_pages = (seen_by(work, first_token + tokens - 1).end - 1) / kKvPageTokens + 1;
   // The first row's window begins first.
-  const std::size_t left_behind =
-      work.window != 0 && first_position + 1 > work.window ? first_position + 1 - work.window : 0;
-  const std::size_t first_seen = left_behind > work.num_hidden ? left_behind : work.num_hidden;
-  for (std::size_t index = first_seen / kKvPageTokens; index < num_pages; ++index) {
-    for (std::size_t row = 0; row < tokens * heads; ++row) {
-      const std::size_t end = work.num_visible != 0 ? work.num_visible : first_position + row / heads + 1;
-      const std::size_t begin = index * kKvPageTokens;
-      state.visible[row] = end <= begin ? 0 : end - begin < kKvPageTokens ? end - begin : kKvPageTokens;
-      const std::size_t left = work.window != 0 && end > work.window ? end - work.window : 0;
-      const std::size_t seen = left > work.num_hidden ? left : work.num_hidden;
-      state.hidden[row] = seen > begin ? seen - begin : 0;
-    }
-    PageView page = view_page(work, index, num_pages);
-    if (work.layout.kv_type == KvType::kQ8) page = open_page(work, page, opened);
-    attend_to_page<kType>(work.layout, page, state, tokens * heads, work.soft_cap);
+  std::size_t index = seen_by(work, first_token).begin / kKvPageTokens, end_page = num_pages;
+  const bool is_part = work.split != kAllSplits;
+  if (is_part) {
+    const std::size_t first_page = work.split * kPagesOfSplit;
+    index = index > first_page ? index : first_page;
+    end_page = end_page < first_page + kPagesOfSplit ? end_page : first_page + kPagesOfSplit;
+    if (index >= end_page) return;  // no row's window overlaps it
   }
-  store_results(work, first_head, heads, first_token, tokens, state);
+  load_queries(work, first_head, heads, first_token, tokens, state);
+  for (std::size_t row = 0; row < num_rows && !is_part; ++row)
+    begin_row(work, first_head + row % heads, merged[row]);
+  while (index < end_page) {
+    const std::size_t split = index / kPagesOfSplit, next_split = (split + 1) * kPagesOfSplit;
+    begin_split(num_rows, num_columns, state);
+    for (; index < end_page && index < next_split; ++index) {
+      for (std::size_t row = 0; row < num_rows; ++row) {
+        const SeenTokens seen = seen_by(work, first_token + row / heads);
+        const std::size_t begin = index * kKvPageTokens, left = seen.end - begin;
+        state.visible[row] = seen.end <= begin ? 0 : left < kKvPageTokens ? left : kKvPageTokens;
+        state.hidden[row] = seen.begin > begin ? seen.begin - begin : 0;
+      }
+      PageView page = view_page(work, index, num_pages);
+      if (work.layout.kv_type == KvType::kQ8) page = open_page(work, page, opened);
+      attend_to_page<kType>(work.layout, page, state, num_rows, work.soft_cap);
+    }
+    for (std::size_t row = 0; row < num_rows; ++row) {
+      const std::size_t token = first_token + row / heads, head = first_head + row % heads;
+      if (!seen_by(work, token).overlaps(split)) continue;
+      end_split(row, num_columns, state);
+      const float* sums = state.sums + row * kSumStride;
+      if (is_part) {
+        __builtin_memcpy(partial_of(work, split, token, head), sums, (num_columns + 2) * sizeof(float));
+      } else {
+        merge_split(num_columns, sums, merged[row]);
+      }
+    }
+  }
+  if (is_part) return;
+  for (std::size_t row = 0; row < num_rows; ++row)
+    store_attended(work, first_token + row / heads, first_head + row % heads, merged[row]);
 }
 
 inline void attend(const AttentionWork& work) {

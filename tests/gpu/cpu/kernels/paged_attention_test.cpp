@@ -24,6 +24,7 @@ struct Shape {
   float soft_cap = 0.0F;
   std::vector<float> sinks = {};  // by head
   KvType kv_type = KvType::kComputed;
+  AttendedPart part = AttendedPart::kAll;
 };
 
 struct Free {
@@ -118,11 +119,15 @@ class Pool {
 };
 
 std::vector<float> attend(const Shape& shape, const Pool& pool, const std::vector<SequenceSlice>& slices,
-                          const std::vector<float>& queries, Isa isa) {
+                          const std::vector<float>& queries, Isa isa, std::size_t num_threads = 1) {
   const std::size_t width = shape.heads * shape.head_dim;
   std::vector<float> attended(queries.size(), -1.0F);
   const auto blocks = plan_attention(slices, shape.heads, shape.kv_heads);
-  const PagedAttentionArguments arguments{.blocks = blocks,
+  const auto split = split_blocks(blocks, shape.heads, pool.layout, num_threads);
+  std::vector<float> partials(split.num_partial_floats, std::nanf(""));
+  const PagedAttentionArguments arguments{.blocks = split.blocks,
+                                          .merges = split.merges,
+                                          .partials = partials.data(),
                                           .page_table = pool.page_table.data(),
                                           .kv_pool = pool.memory.get(),
                                           .layout = pool.layout,
@@ -133,6 +138,7 @@ std::vector<float> attend(const Shape& shape, const Pool& pool, const std::vecto
                                           .attended = attended.data(),
                                           .attended_type = DataType::kF32,
                                           .attended_stride = width,
+                                          .part = shape.part,
                                           .window = shape.window,
                                           .scale = 1.0F / std::sqrt(static_cast<float>(shape.head_dim)),
                                           .sinks = shape.sinks.empty() ? nullptr : shape.sinks.data(),
@@ -140,6 +146,9 @@ std::vector<float> attend(const Shape& shape, const Pool& pool, const std::vecto
                                           .isa = isa};
   for (std::size_t task = paged_attention_num_tasks(arguments); task-- > 0;) {
     paged_attention_run_task(arguments, task);
+  }
+  for (std::size_t task = merge_splits_num_tasks(arguments); task-- > 0;) {
+    merge_splits_run_task(arguments, task);
   }
   return attended;
 }
@@ -342,6 +351,67 @@ TEST_CASE("attention: a row has the same bits however the prompt is chunked and 
   }
 }
 
+TEST_CASE("attention: a row behind several splits has the same bits however the prompt is chunked") {
+  for (const Isa isa : supported_isas()) {
+    for (const auto& shape : {Shape{5, 1, 40, DataType::kBF16}, Shape{4, 2, 16, DataType::kF32, 600}}) {
+      CAPTURE(name_of(isa));
+      CAPTURE(shape.head_dim);
+      const std::size_t width = shape.heads * shape.head_dim, length = 1100;
+      Pool pool(shape, {length});
+      pool.append(0, 0, length);
+      const auto queries = random_values(length * width, 99, 3.0F);
+      const auto expected = attend(shape, pool, {slice_of(pool, 0, 0, length)}, queries, isa);
+      for (const std::size_t chunk : {1, 45, 512, 700}) {
+        for (std::size_t begin = 0; begin < length; begin += chunk) {
+          const std::size_t tokens = std::min(chunk, length - begin);
+          const std::vector<float> part(queries.begin() + begin * width,
+                                        queries.begin() + (begin + tokens) * width);
+          const auto attended = attend(shape, pool, {slice_of(pool, 0, begin, tokens)}, part, isa);
+          REQUIRE(same_bits(&expected[begin * width], attended.data(), tokens * width));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("attention: long contexts have the same bits split over any threads") {
+  const std::vector<float> sinks{-3.0F, -1.0F, 0.0F, 0.5F, 1.0F, 3.0F};
+  const Shape shapes[] = {{6, 2, 24, DataType::kF32},
+                          {6, 2, 24, DataType::kBF16},
+                          {36, 1, 16, DataType::kBF16},
+                          in_8_bits({6, 1, 40, DataType::kBF16}),
+                          {6, 2, 24, DataType::kBF16, 600, 3.0F},
+                          {6, 2, 24, DataType::kF32, 1, 0.0F, sinks},
+                          {6, 2, 24, DataType::kBF16, 0, 0.0F, sinks},
+                          {6, 2, 24, DataType::kF32, 0, 0.0F, {}, KvType::kComputed, AttendedPart::kSource},
+                          {6, 2, 24, DataType::kF32, 0, 0.0F, {}, KvType::kComputed, AttendedPart::kAnswer}};
+  for (const Isa isa : supported_isas()) {
+    for (const auto& shape : shapes) {
+      CAPTURE(name_of(isa));
+      CAPTURE(shape.head_dim);
+      CAPTURE(shape.window);
+      const std::size_t width = shape.heads * shape.head_dim;
+      Pool pool(shape, {1600, 700, 512, 530});
+      std::vector<SequenceSlice> slices;
+      // A decode, a chunk across a split's end, a decode at one, a short one with a long source.
+      const std::size_t contexts[] = {1599, 505, 511, 529}, tokens[] = {1, 13, 1, 1},
+                        sources[] = {600, 490, 5, 520};
+      for (std::size_t s = 0; s < 4; ++s) {
+        pool.append(s, 0, contexts[s] + tokens[s]);
+        slices.push_back(slice_of(pool, s, contexts[s], tokens[s]));
+        slices.back().source_tokens = static_cast<std::uint32_t>(sources[s]);
+      }
+      const auto queries = random_values(16 * width, 99, 3.0F);
+      const auto expected = attend(shape, pool, slices, queries, isa);
+      for (const std::size_t num_threads : {2, 3, 16, 1000}) {
+        CAPTURE(num_threads);
+        const auto attended = attend(shape, pool, slices, queries, isa, num_threads);
+        CHECK(same_bits(expected.data(), attended.data(), expected.size()));
+      }
+    }
+  }
+}
+
 TEST_CASE("attention: bf16 output is the f32 output rounded") {
   const Shape shape{6, 2, 64, DataType::kBF16};
   Pool pool(shape, {40});
@@ -384,4 +454,45 @@ TEST_CASE("attention: the plan covers every token once, the most expensive first
   CHECK(seen == std::vector<int>(79, 1));
   CHECK(blocks.front().first_position == 5000);
   CHECK(plan_attention({}, 8, 2).empty());
+}
+
+TEST_CASE("attention: a block is split where one thread would be at work after the others") {
+  const KvLayout layout{.num_kv_heads = 1, .head_dim = 64};
+  std::vector<SequenceSlice> slices(3);
+  for (auto& slice : slices) slice.num_tokens = 1;
+  slices[1].context_length = 5000;
+  const auto blocks = plan_attention(slices, 8, 1);
+  const auto whole = split_blocks(blocks, 8, layout, 1);
+  CHECK(whole.blocks.size() == 3);
+  CHECK(whole.merges.empty());
+  CHECK(whole.num_partial_floats == 0);
+
+  const auto split = split_blocks(blocks, 8, layout, 2);
+  REQUIRE(split.merges.size() == 1);
+  CHECK(split.merges[0].first_position == 5000);
+  REQUIRE(split.blocks.size() == 12);
+  for (std::size_t i = 0; i < 10; ++i) {
+    CHECK(split.blocks[i].first_position == 5000);
+    CHECK(split.blocks[i].split == i);
+  }
+  CHECK(split.num_partial_floats == 10 * 8 * partial_floats(64));
+
+  for (auto& slice : slices) slice.context_length = 5000;
+  slices.resize(12, slices[0]);
+  CHECK(split_blocks(plan_attention(slices, 8, 1), 8, layout, 2).merges.empty());
+  CHECK(split_blocks(plan_attention(slices, 8, 1), 8, layout, 16).merges.size() == 12);
+  CHECK(split_blocks({}, 8, layout, 2).blocks.empty());
+}
+
+TEST_CASE("attention: blocks whose partial results would take too much memory stay whole") {
+  const KvLayout layout{.num_kv_heads = 1, .head_dim = 64};
+  std::vector<SequenceSlice> slices(2);
+  for (auto& slice : slices) slice.num_tokens = 1;
+  slices[0].context_length = 1U << 20;
+  slices[1].context_length = 1U << 15;
+  const auto split = split_blocks(plan_attention(slices, 64, 1), 64, layout, 1000);
+  REQUIRE(split.merges.size() == 1);
+  CHECK(split.merges[0].first_position == 1U << 15);
+  CHECK(split.num_partial_floats <= kMaxPartialFloats);
+  CHECK(split.blocks.front().split == kAllSplits);
 }
