@@ -178,42 +178,55 @@ void score_page(const KvLayout& layout, const PageView& page, AttentionRows& sta
   }
 }
 
-// Turns scores into weights and rescales what was summed before.
-inline void update_softmax(AttentionRows& state, std::size_t row, std::size_t num_columns, float soft_cap) {
-  const VecF minus_infinity = broadcast(-__builtin_inff());
+// Scores as the softmax has them, minus infinity where the row sees no token; where one is the highest
+// so far, what was summed before is rescaled.
+inline void prepare_softmax(AttentionRows& state, std::size_t row, std::size_t num_columns, float soft_cap,
+                            const float* key_scales) {
+  if (state.hidden[row] >= state.visible[row]) return;
+  const auto hidden = static_cast<std::int32_t>(state.hidden[row]);
+  const auto visible = static_cast<std::int32_t>(state.visible[row]);
+  const bool sees_all = hidden == 0 && visible == static_cast<std::int32_t>(kKvPageTokens);
+  float* scores = state.scores + row * kKvPageTokens;
+  const VecF before = broadcast(state.highest[row]);
+  VecF highest = before;
+#pragma GCC unroll 8
+  for (int v = 0; v < kPanelVectors; ++v) {
+    VecF score = load(scores + v * kLanes);
+    if (key_scales != nullptr) score *= load(key_scales + v * kLanes);
+    if (soft_cap != 0.0F) score = capped(score, soft_cap);
+    if (!sees_all) {
+      const VecI token = kLaneIndex + static_cast<std::int32_t>(v * kLanes);
+      score = ((token >= hidden) & (token < visible)) ? score : broadcast(-__builtin_inff());
+    }
+    store(scores + v * kLanes, score);
+    highest = maximum(score, highest);
+  }
+  highest = max_in_all_lanes(highest);
+  if (highest[0] > before[0]) {
+    const VecF factor = exponential_below_one(before - highest);
+    float* totals = state.totals + row * kLanes;
+    store(totals, load(totals) * factor);
+    float* sums = state.sums + row * kSumStride;
+    for (std::size_t d = 0; d < num_columns; d += kLanes) store(sums + d, load(sums + d) * factor);
+    state.highest[row] = highest[0];
+  }
+}
+
+// Turns scores into weights. A pass of its own over the rows of a tile: none waits for its highest score.
+inline void take_weights(AttentionRows& state, std::size_t row, const float* value_scales) {
   float* scores = state.scores + row * kKvPageTokens;
   if (state.hidden[row] >= state.visible[row]) {  // nothing is seen: weights of zero change no sum
     for (std::size_t token = 0; token < kKvPageTokens; token += kLanes) store(scores + token, VecF{});
     return;
   }
-  const auto hidden = static_cast<std::int32_t>(state.hidden[row]);
-  const auto visible = static_cast<std::int32_t>(state.visible[row]);
-  VecF masked[kPanelVectors];
-  VecF highest = broadcast(state.highest[row]);
-  const VecF before = highest;
-#pragma GCC unroll 8
-  for (int v = 0; v < kPanelVectors; ++v) {
-    const VecI token = kLaneIndex + static_cast<std::int32_t>(v * kLanes);
-    VecF score = load(scores + v * kLanes);
-    if (soft_cap != 0.0F) score = capped(score, soft_cap);
-    masked[v] = ((token >= hidden) & (token < visible)) ? score : minus_infinity;
-    highest = maximum(masked[v], highest);
-  }
-  highest = max_in_all_lanes(highest);
+  const VecF highest = broadcast(state.highest[row]);
   float* totals = state.totals + row * kLanes;
   VecF total = load(totals);
-  if (highest[0] > before[0]) {
-    const VecF factor = exponential(before - highest);
-    total *= factor;
-    float* sums = state.sums + row * kSumStride;
-    for (std::size_t d = 0; d < num_columns; d += kLanes) store(sums + d, load(sums + d) * factor);
-    state.highest[row] = highest[0];
-  }
 #pragma GCC unroll 8
   for (int v = 0; v < kPanelVectors; ++v) {
-    const VecF weight = exponential(masked[v] - highest);
-    store(scores + v * kLanes, weight);
+    const VecF weight = exponential_below_one(load(scores + v * kLanes) - highest);
     total += weight;
+    store(scores + v * kLanes, value_scales == nullptr ? weight : weight * load(value_scales + v * kLanes));
   }
   store(totals, total);
 }
@@ -239,12 +252,6 @@ void add_values(const KvLayout& layout, const PageView& page, AttentionRows& sta
   }
 }
 
-inline void multiply_scores(AttentionRows& state, std::size_t row, const float* scales) {
-  float* scores = state.scores + row * kKvPageTokens;
-  for (std::size_t token = 0; token < kKvPageTokens; token += kLanes)
-    store(scores + token, load(scores + token) * load(scales + token));
-}
-
 template <DataType kType>
 void attend_to_page(const KvLayout& layout, const PageView& page, AttentionRows& state, std::size_t num_rows,
                     float soft_cap) {
@@ -254,11 +261,9 @@ void attend_to_page(const KvLayout& layout, const PageView& page, AttentionRows&
   for (; row < num_rows; row += kAttentionTileRows) {
     const std::size_t rows = num_rows - row < kAttentionTileRows ? num_rows - row : kAttentionTileRows;
     score_page<kType>(layout, view, state, row, rows);
-    for (std::size_t r = row; r < row + rows; ++r) {
-      if (view.key_scales != nullptr) multiply_scores(state, r, view.key_scales);
-      update_softmax(state, r, padded_head_dim(layout.head_dim), soft_cap);
-      if (view.value_scales != nullptr) multiply_scores(state, r, view.value_scales);
-    }
+    for (std::size_t r = row; r < row + rows; ++r)
+      prepare_softmax(state, r, padded_head_dim(layout.head_dim), soft_cap, view.key_scales);
+    for (std::size_t r = row; r < row + rows; ++r) take_weights(state, r, view.value_scales);
     // All rows see what the first one sees; the rest is done row by row.
     const std::size_t shared = state.visible[row];
     add_values<kType>(layout, view, state, row, rows, 0, shared);
