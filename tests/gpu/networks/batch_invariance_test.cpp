@@ -288,5 +288,37 @@ TEST_CASE("batch invariance: f32, GPT-NeoX, weights in 8 bits") {
   check_invariance(odd_gpt(), DataType::kF32, Quantization::kQ8);
 }
 
+// One head of keys and values, so that two threads share a sequence's attention only by splitting it.
+TEST_CASE("batch invariance: contexts of several splits") {
+  const TemporaryDirectory directory;
+  ModelConfig config = odd_llama();
+  config.num_kv_heads = 1;
+  config.context_length = 1536;
+  write_random_llama(directory.path(), config, 3);
+  for (const DataType compute_type : {DataType::kBF16, DataType::kF32}) {
+    CAPTURE(name_of(compute_type));
+    const CpuModelSettings settings{.compute_type = compute_type};
+    std::mt19937 random(5);
+    std::vector<DirectRequest> requests;
+    for (const std::size_t length : {1100, 700, 30}) {
+      requests.push_back({.prompt = std::vector<std::int32_t>(length), .num_new = 8});
+      for (auto& token : requests.back().prompt)
+        token = static_cast<std::int32_t>(random() % config.vocabulary_size);
+    }
+    const Outcome alone = run(load(directory.path(), settings, 1), {requests[0]}, {});
+    for (const unsigned num_threads : {1U, 2U, 3U}) {
+      CAPTURE(num_threads);
+      const auto model = load(directory.path(), settings, num_threads);
+      const Outcome other = run(model, {requests[0]}, {});
+      CHECK(other.tokens == alone.tokens);
+      CHECK(num_different_rows(other, alone) == 0);
+      const Outcome together =
+          run(model, requests, {.seed = num_threads, .max_chunk = 64, .shuffle = true, .in_flight = 2});
+      CHECK(together.tokens == alone.tokens);
+      CHECK(num_different_rows(together, alone) == 0);
+    }
+  }
+}
+
 }  // namespace batch_invariance_test
 }  // namespace troupe
