@@ -3,7 +3,7 @@
 // once), of 64 sequences and of one alone, whose layers take turns so that none is in a
 // cache; prefill in GFLOP/s. Long contexts are split over the threads.
 //
-//   bench_attention [threads] [heads] [kv heads] [head_dim] [context] [elapsed|processor]
+//   bench_attention [threads] [heads] [kv heads] [head_dim] [context] [elapsed|processor] [decode]
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -116,6 +116,7 @@ int main(int argc, char** argv) {
   std::size_t* const fields[] = {&s.num_threads, &s.num_heads, &s.num_kv_heads, &s.head_dim, &s.context};
   for (int i = 1; i < argc && i <= 5; ++i) *fields[i - 1] = std::strtoul(argv[i], nullptr, 10);
   const bool is_shared = argc > 6 && std::string(argv[6]) == "processor";
+  const bool is_decode_only = argc > 7 && std::string(argv[7]) == "decode";
   Team team(s.num_threads, is_shared ? Clock::kProcessor : Clock::kElapsed);
   const double bandwidth = read_bandwidth(team, s.num_threads);
   std::printf("%s, %zu threads, %zu heads, %zu KV heads, head_dim %zu, context %zu\n",
@@ -128,6 +129,7 @@ int main(int argc, char** argv) {
       std::printf("%-5s decode, %2zu sequences (%.1f MB): %6.1f GB/s, %.2f of read\n", name_of(type).data(),
                   num_sequences, decode.layer_bytes() / 1e6, rate / 1e9, rate / bandwidth);
     }
+    if (is_decode_only) continue;
     AttentionBench prefill(s, type, 1);
     for (const std::size_t tokens : {std::size_t{32}, std::size_t{256}, s.context}) {
       const double pairs = static_cast<double>(tokens) *
