@@ -29,7 +29,6 @@ constexpr std::size_t kAttentionTileRows = 8;
 constexpr std::size_t kAttentionTileRows = 4;
 #endif
 constexpr std::size_t kMaxAttentionRows = 32;  // of one pass over the pages
-constexpr int kScoreVectors = kPanelVectors < 2 ? kPanelVectors : 2;
 constexpr std::size_t kQueryStrideBytes = kMaxHeadDim * 4 + 64;
 
 // The state of the online softmax of some rows in one split.
@@ -72,10 +71,24 @@ struct ValueOperands {
   float* sums = nullptr;  // [rows][kSumStride]
 };
 
-template <DataType kType>
-inline VecF load_value(const std::byte* from) {
-  if constexpr (kType == DataType::kF32) return load(from);
-  return load_bf16(reinterpret_cast<const std::uint16_t*>(from));
+// Two vectors of bf16 are opened by a shift and a mask, so that sums of even and of odd elements lie apart
+// until end_split().
+template <DataType kType, int kVectors>
+inline void load_values(const std::byte* from, VecF (&values)[kVectors]) {
+  if constexpr (kType == DataType::kF32) {
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) values[v] = load(from + v * kLanes * 4);
+  } else if constexpr (kVectors % 2 == 0) {
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; v += 2) {
+      const VecU pairs = load_u32(from + v * kLanes * 2);
+      values[v] = low_bf16(pairs);
+      values[v + 1] = high_bf16(pairs);
+    }
+  } else {
+    static_assert(kVectors == 1);
+    values[0] = load_bf16(reinterpret_cast<const std::uint16_t*>(from));
+  }
 }
 
 template <DataType kType, int kRows, int kVectors>
@@ -96,8 +109,7 @@ template <DataType kType, int kRows, int kVectors>
       }
     }
     VecF value[kVectors];
-#pragma GCC unroll 16
-    for (int v = 0; v < kVectors; ++v) value[v] = load_value<kType>(values + v * kVectorBytes);
+    load_values<kType>(values, value);
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
       const VecF weight = broadcast(o.weights[r * kKvPageTokens + t]);
@@ -115,19 +127,29 @@ template <DataType kType, int kRows, int kVectors>
 
 using ValueFunction = void (*)(const ValueOperands&);
 
-// Vectors of a value that are summed at once: few rows take more of them, to
+// Vectors of scores and of a value that are summed at once: few rows take more of them, to
 // have enough independent sums. Steps of a value are at least 16 elements.
 constexpr int kFewestVectors = static_cast<int>(16 / kLanes);
-constexpr int most_vectors(std::size_t rows) {
+constexpr int score_vectors([[maybe_unused]] std::size_t rows) {
+#if defined(__AVX2__) && !defined(__AVX512F__)
+  return rows <= 3 ? 4 : 2;
+#else
+  return 2;
+#endif
+}
+constexpr int most_vectors([[maybe_unused]] std::size_t rows) {
 #if defined(__AVX512F__)
   return rows <= 4 ? 4 : 2;
+#elif defined(__AVX2__)
+  return rows <= 3 ? 4 : 2;
 #else
-  return rows == 0 ? 0 : kFewestVectors;
+  return kFewestVectors;
 #endif
 }
 
 struct AttentionTile {
   TileFunction score;
+  int score_vectors;
   struct Values {
     ValueFunction add;
     int vectors;
@@ -139,7 +161,9 @@ constexpr AttentionTile attention_tile() {
   constexpr Product kProduct = kType == DataType::kF32 ? Product::kF32 : kBf16Scores;
   constexpr int kMost = most_vectors(kRows);
   constexpr int kMiddle = kMost / 2 > kFewestVectors ? kMost / 2 : kFewestVectors;
-  return {multiply_tile<kProduct, kRows, kScoreVectors, kQueryStrideBytes>,
+  constexpr int kScores = score_vectors(kRows);
+  return {multiply_tile<kProduct, kRows, kScores, kQueryStrideBytes>,
+          kScores,
           {{add_weighted_values<kType, kRows, kMost>, kMost},
            {add_weighted_values<kType, kRows, kMiddle>, kMiddle},
            {add_weighted_values<kType, kRows, kFewestVectors>, kFewestVectors}}};
@@ -166,15 +190,15 @@ const AttentionTile& attention_tile_of(std::size_t rows) {
 template <DataType kType>
 void score_page(const KvLayout& layout, const PageView& page, AttentionRows& state, std::size_t first,
                 std::size_t rows) {
-  for (std::size_t column = 0; column < kKvPageTokens; column += kScoreVectors * kLanes) {
-    attention_tile_of<kType>(rows).score(
-        {.a = state.queries + first * kQueryStrideBytes,
-         .panel = page.keys + column * 4,
-         .num_units = kType == DataType::kF32 ? layout.head_dim : layout.head_dim / 2,
-         .prefetch = page.next,
-         .c = state.scores + first * kKvPageTokens + column,
-         .c_stride = kKvPageTokens,
-         .starts_at_zero = true});
+  const AttentionTile& tile = attention_tile_of<kType>(rows);
+  for (std::size_t column = 0; column < kKvPageTokens; column += tile.score_vectors * kLanes) {
+    tile.score({.a = state.queries + first * kQueryStrideBytes,
+                .panel = page.keys + column * 4,
+                .num_units = kType == DataType::kF32 ? layout.head_dim : layout.head_dim / 2,
+                .prefetch = page.next,
+                .c = state.scores + first * kKvPageTokens + column,
+                .c_stride = kKvPageTokens,
+                .starts_at_zero = true});
   }
 }
 
@@ -343,9 +367,16 @@ inline void begin_split(std::size_t num_rows, std::size_t num_columns, Attention
   }
 }
 
-// A row's sums, followed by the highest score and the total.
-inline void end_split(std::size_t row, std::size_t num_columns, AttentionRows& state) {
+// A row's sums in order, followed by the highest score and the total.
+template <DataType kType>
+void end_split(std::size_t row, std::size_t num_columns, AttentionRows& state) {
   float* sums = state.sums + row * kSumStride;
+  constexpr std::size_t kPair = 2 * kLanes;
+  for (std::size_t d = 0; kType == DataType::kBF16 && d + kPair <= num_columns; d += kPair) {
+    const VecF even = load(sums + d), odd = load(sums + d + kLanes);
+    store(sums + d, interleave_lanes<false>(even, odd));
+    store(sums + d + kLanes, interleave_lanes<true>(even, odd));
+  }
   sums[num_columns] = state.highest[row];
   sums[num_columns + 1] = sum_of_lanes(load(state.totals + row * kLanes));
 }
@@ -387,7 +418,7 @@ void attend_rows(const AttentionWork& work, std::size_t first_head, std::size_t 
     for (std::size_t row = 0; row < num_rows; ++row) {
       const std::size_t token = first_token + row / heads, head = first_head + row % heads;
       if (!seen_by(work, token).overlaps(split)) continue;
-      end_split(row, num_columns, state);
+      end_split<kType>(row, num_columns, state);
       const float* sums = state.sums + row * kSumStride;
       if (is_part) {
         __builtin_memcpy(partial_of(work, split, token, head), sums, (num_columns + 2) * sizeof(float));

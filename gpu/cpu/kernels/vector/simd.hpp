@@ -95,6 +95,17 @@ VecF rotate_lanes(VecF value) {
   return rotate_lanes<kDistance>(value, std::make_integer_sequence<int, kLanes>{});
 }
 
+// Half of the lanes even[0], odd[0], even[1], odd[1], …: the first or the second half.
+template <bool kSecond, int... kLane>
+VecF interleave_lanes(VecF even, VecF odd, std::integer_sequence<int, kLane...>) {
+  constexpr int kFirst = kSecond ? kLanes / 2 : 0;
+  return __builtin_shufflevector(even, odd, (kFirst + kLane / 2 + kLane % 2 * static_cast<int>(kLanes))...);
+}
+template <bool kSecond>
+VecF interleave_lanes(VecF even, VecF odd) {
+  return interleave_lanes<kSecond>(even, odd, std::make_integer_sequence<int, kLanes>{});
+}
+
 // Halves are folded onto each other: one order of summation for every caller.
 template <int kDistance = kLanes / 2>
 VecF sum_in_all_lanes(VecF value) {
