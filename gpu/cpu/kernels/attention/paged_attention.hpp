@@ -43,7 +43,7 @@ std::vector<AttentionBlock> plan_attention(std::span<const SequenceSlice> slices
 // The same blocks; one that would take a thread longer than half of its share is cut into splits.
 struct SplitBlocks {
   std::vector<AttentionBlock> blocks;  // the most expensive first
-  std::vector<AttentionBlock> merges;  // those that were cut
+  std::vector<AttentionBlock> merges;  // the blocks that were cut
   std::size_t num_partial_floats = 0;  // at most kMaxPartialFloats
 };
 inline constexpr std::size_t kMaxPartialFloats = std::size_t{2} << 20;
