@@ -100,15 +100,20 @@ struct Free {
   void operator()(std::byte* memory) const { ::operator delete (memory, std::align_val_t{64}); }
 };
 
-std::vector<float> on_cpu(const OperatorBackend& backend, const Input& input) {
+// With more threads long contexts are split into tasks.
+std::vector<float> on_cpu(const OperatorBackend& backend, const Input& input, std::size_t num_threads = 1) {
   const std::size_t bytes = kv_pool_bytes(input.layout);
   const std::unique_ptr<std::byte, Free> pool(
       static_cast<std::byte*>(::operator new (bytes, std::align_val_t{64})));
   CpuBuffer stored(backend.type, input.pool);
   std::memcpy(pool.get(), stored.data(), bytes);
   CpuBuffer attended(backend.type, std::vector<float>(input.queries.size(), NAN));
-  const auto blocks = plan_attention(input.slices, input.num_heads(), kKvHeads);
-  const PagedAttentionArguments arguments{.blocks = blocks,
+  const auto blocks = split_blocks(plan_attention(input.slices, input.num_heads(), kKvHeads),
+                                   input.num_heads(), input.layout, num_threads);
+  std::vector<float> partials(blocks.num_partial_floats, NAN);
+  const PagedAttentionArguments arguments{.blocks = blocks.blocks,
+                                          .merges = blocks.merges,
+                                          .partials = partials.data(),
                                           .page_table = input.page_table.data(),
                                           .kv_pool = pool.get(),
                                           .layout = input.layout,
@@ -124,6 +129,7 @@ std::vector<float> on_cpu(const OperatorBackend& backend, const Input& input) {
                                           .scale = input.scale(),
                                           .isa = backend.isa};
   run_tasks(arguments, paged_attention_num_tasks(arguments), paged_attention_run_task);
+  run_tasks(arguments, merge_splits_num_tasks(arguments), merge_splits_run_task);
   return attended.values();
 }
 
@@ -251,6 +257,28 @@ TEST_CASE(
       for (std::size_t i = 0; i < std::size(sources); ++i) input.slices[i].source_tokens = sources[i];
       input.part = part;
       CHECK(worst_against_f64(input, run(backend, input)) <= 2e-5 + rounding);
+    }
+  });
+}
+
+// Windows of 20 leave splits out, and of 600 a part of one; sources end within a split.
+TEST_CASE("paged_attention: contexts of several splits equal f64, by one thread or many") {
+  on_every_backend([](const OperatorBackend& backend) {
+    if (backend.is_gpu) return;
+    const double rounding = backend.type == DataType::kF32 ? 0.0 : rounding_of(backend.type);
+    for (const auto part : {AttendedPart::kAll, AttendedPart::kSource, AttendedPart::kAnswer}) {
+      for (const std::uint32_t window : {0U, 20U, 600U}) {
+        if (part != AttendedPart::kAll && window != 0) continue;
+        CAPTURE(window);
+        Input input(backend, 16, window, {{1'100, 1}, {1'025, 3}, {40, 2}});
+        const std::uint32_t sources[] = {520, 1'020, 5};
+        for (std::size_t i = 0; i < std::size(sources) && part != AttendedPart::kAll; ++i)
+          input.slices[i].source_tokens = sources[i];
+        input.part = part;
+        const auto by_one = on_cpu(backend, input, 1);
+        CHECK(worst_against_f64(input, by_one) <= 2e-5 + rounding);
+        CHECK(on_cpu(backend, input, 16) == by_one);
+      }
     }
   });
 }
