@@ -192,7 +192,7 @@ bool ModelCores::has_generators() const {
                      [](const Core& core) { return std::holds_alternative<EngineCore>(core); });
 }
 
-// That run there, or wait for any worker.
+// Streams run there, or wait for any worker.
 bool ModelCores::has_streams(WorkerId worker) const {
   return std::any_of(cores_.begin(), cores_.end(), [worker](const Core& core) {
     const auto* generator = std::get_if<EngineCore>(&core);

@@ -148,7 +148,7 @@ Entries cuda_options() {
   };
 }
 
-// Those of the engine core in one section of the file.
+// Entries of the engine core whose keys are in one section of the file.
 Entries core_options(std::string_view section) {
   Entries entries =
       options_of(serving_table(), [](Options& options) -> ServingSettings& { return options.serving; });

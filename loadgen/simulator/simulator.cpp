@@ -251,7 +251,7 @@ Simulation Simulator::run() {
 
 // Its order.
 std::uint64_t Simulator::push(Time time, Event::Kind kind, std::uint32_t index, std::uint64_t request) {
-  // Or samples would be taken, second by second, until then.
+  // Samples would be taken, second by second, until then.
   const bool is_due_for_sure = kind == Event::Kind::kConversation || kind == Event::Kind::kTurn ||
                                kind == Event::Kind::kArrival || kind == Event::Kind::kBatchDone;
   if (is_due_for_sure && time >= kEndOfTime) refuse_to_go_on(time);

@@ -13,8 +13,8 @@ namespace troupe {
 // One instance a worker. Plain calls of one owner.
 class StreamCredit {
  public:
-  // Neither more credit nor more debt: inputs wait for streams for so long, and for what is submitted by
-  // then.
+  // The most credit, and the most debt: inputs wait for streams for so long, and for the batches that are
+  // submitted by then.
   static constexpr std::chrono::nanoseconds kMost = std::chrono::milliseconds(500);
   static constexpr int kTimesEarned = 4;  // time of encoders for each unit of credit
 

@@ -126,8 +126,8 @@ FitTerms terms_of(std::span<const CostSample> samples) {
   return terms;
 }
 
-// Of any part of a cost, in nanoseconds: 17 minutes. Batches are at most thousands of times as long, and
-// clocks count 285 years.
+// The largest part of a cost, in nanoseconds: 17 minutes. Batches take at most thousands of times as long,
+// and clocks count 285 years.
 constexpr double kLargestCost = 1e12;
 
 struct NamedNumber {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of the variables that only macros have a piece of a template reads before it sets them:
-// caller, varargs and kwargs. A macro takes further arguments only where its body reads them.
+// The variables that only macros have: caller, varargs and kwargs. A piece of a template is asked which of
+// them it reads before it sets them. A macro takes further arguments only where its body reads them.
 #pragma once
 
 #include <cstdint>

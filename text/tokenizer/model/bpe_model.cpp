@@ -43,11 +43,10 @@ std::size_t part_size(std::string_view word) {
   return size;
 }
 
-// Of bytes that are no UTF-8, some of the last ones.
+// The last character of a word; where its last bytes are no UTF-8, the last byte.
 std::string_view last_character(std::string_view word, bool is_byte) {
   std::size_t size = 1;
   while (!is_byte && size < 4 && size < word.size() && (word[word.size() - size] & 0xC0) == 0x80) ++size;
-  // Bytes that are no character are looked up one by one.
   if (size > 1 && next_utf8_character(word.substr(word.size() - size)).num_bytes != size) size = 1;
   return word.substr(word.size() - std::min(size, word.size()));
 }

@@ -38,7 +38,7 @@ struct BpeModelParts {
   std::vector<BpeMerge> merges;   // by rank
   bool starts_from_bytes = true;  // else from characters
   bool ignores_merges = false;    // a piece that is an entry is that token
-  // Behind the texts of entries that end a piece; empty: they are as all others.
+  // Entries that end a piece have it behind their texts; empty: they are as all others.
   std::string end_of_word;
   // Characters outside the vocabulary: their bytes' tokens if all 256 are
   // known, else the unknown token, else nothing.
