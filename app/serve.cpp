@@ -426,6 +426,7 @@ int run_serve(const ServeCommand& command, EndingSignals& signals) {
   server.start();
   if (!wait_until_ready(engine, signals)) {
     const bool has_failed = engine.status().state == EngineState::kFailed;
+    if (!has_failed) log(LogLevel::kInfo, "stopped while loading");
     cut_off(server, milliseconds(0));
     return leave(engine, has_failed ? kEngineFailed : 0, kStopTimeAtStart);
   }
