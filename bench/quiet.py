@@ -49,7 +49,8 @@ def involuntary_switches(pid, cpus):
 class Noise:
     foreign: float  # CPUs
     steal: float  # CPUs
-    switches: float  # a second, of the compute thread that lost its core most often; nan: none is bound
+    # A second, of the compute thread that lost its core most often; nan: none is bound; 0: none was looked at.
+    switches: float
 
     def reasons(self):
         """Why nothing should be concluded; empty: the machine was quiet."""
@@ -84,3 +85,20 @@ class Watch:
         switches = [count - self.begin[4].get(thread, 0) for thread, count in end[4].items()]
         return Noise(foreign=(busy - ours) / wall, steal=steal / wall,
                      switches=max(switches) / wall if switches else float("nan"))
+
+
+class MachineWatch:
+    """From its making to end(), on all cores. Ours are this program and those that it started and waited for: they
+    have ended by end()."""
+
+    def __init__(self):
+        self.begin = self.sample()
+
+    @staticmethod
+    def sample():
+        busy, steal = cpu_seconds()
+        return time.monotonic(), busy, steal, children_seconds()
+
+    def end(self):
+        wall, busy, steal, ours = (after - before for before, after in zip(self.begin, self.sample()))
+        return Noise(foreign=(busy - ours) / wall, steal=steal / wall, switches=0.0)
