@@ -4,7 +4,7 @@
 The tokenizer is the demo model's, with words of its own behind it, so that each token drawn is a chunk of text and
 clients see when it came. Benchmarks write the model that they need; by hand, for others:
 
-  bench/random_llama.py 100m|1.1b|qwen2-0.5b DIRECTORY
+  bench/random_llama.py 100m|135m|1.1b|qwen2-0.5b DIRECTORY
 """
 import argparse
 import dataclasses
@@ -38,6 +38,7 @@ class Shape:
 
 
 SHAPES = {"100m": Shape(12, 768, 12, 4, 64, 2560, 8192),  # bench/models.hpp's
+          "135m": Shape(30, 576, 9, 3, 64, 1536, 49152),  # SmolLM2's
           "1.1b": Shape(22, 2048, 32, 4, 64, 5632, 32000),  # TinyLlama's, embeddings tied
           "qwen2-0.5b": Shape(24, 896, 14, 2, 64, 4864, 151936, is_qwen2=True)}
 SIGNS = bytes(0x3C if byte < 128 else 0xBC for byte in range(256))  # high bytes of 1/128 to 1/32, either sign
@@ -98,7 +99,7 @@ def write_tokenizer(directory, num_tokens):
 
 
 def random_llama(directory, name="100m"):
-    """The directory, written unless it is there: 192 MB, 2.1 GB and 0.9 GB."""
+    """The directory, written unless it is there: 192 MB, 269 MB, 2.1 GB and 0.9 GB."""
     directory, shape = pathlib.Path(directory), SHAPES[name]
     directory.mkdir(parents=True, exist_ok=True)
     done = directory / "config.json"
