@@ -19,9 +19,20 @@ constexpr std::size_t kPartBytes = 16 * 1024;
 
 constexpr std::string_view kMetaspace = "\u2581";
 
-void append(std::vector<Symbol>& symbols, TokenId token) {
+constexpr MergeTable::Rank kNoCode = MergeTable::kNever;
+constexpr MergeTable::Rank kNumAscii = 128;
+constexpr MergeTable::Rank kMetaspaceCode = 128;
+
+// Of the character that `text` begins with.
+MergeTable::Rank code_of(std::string_view text) {
+  const auto byte = static_cast<std::uint8_t>(text.front());
+  if (byte < kNumAscii) return byte;
+  return text.starts_with(kMetaspace) ? kMetaspaceCode : kNoCode;
+}
+
+void append(std::vector<Symbol>& symbols, TokenId token, MergeTable::Rank code = kNoCode) {
   const auto index = static_cast<std::int32_t>(symbols.size());
-  symbols.push_back({token, index - 1, index + 1, MergeTable::kNever});
+  symbols.push_back({token, index - 1, index + 1, code});
 }
 
 // The first word border at `from` or later: before a metaspace that follows
@@ -77,6 +88,7 @@ BpeModel::BpeModel(BpeModelParts parts)
     if (parts.ignores_merges) whole_words_.add(entry.bytes, entry.token);
   }
   for (const BpeMerge& merge : parts.merges) merges_.add(merge.left, merge.right, merge.result);
+  find_coded_ranks();
   if (!parts.ignores_merges) find_whole_words(parts.entries);
   has_word_borders_ = !starts_from_bytes_ && end_of_word_.empty() && characters_.find(kMetaspace) &&
                       std::none_of(parts.entries.begin(), parts.entries.end(), [](const BpeEntry& entry) {
@@ -106,9 +118,7 @@ void BpeModel::encode_word(std::string_view word, BpeScratch& scratch, EncodingB
   start(word, scratch, budget);
   if (symbols.empty()) return;
   symbols.back().next = -1;
-  for (std::size_t i = 0; i < symbols.size(); ++i) {
-    symbols[i].rank = pair_rank(scratch, static_cast<std::int32_t>(i));
-  }
+  rank_pairs(scratch);
   if (symbols.size() <= kFewSymbols) {
     merge_few(scratch);
   } else {
@@ -150,6 +160,28 @@ void BpeModel::start_last(std::string_view character, BpeScratch& scratch) const
   token ? append(scratch.symbols, *token) : append_unknown(scratch);
 }
 
+void BpeModel::rank_pairs(BpeScratch& scratch) const {
+  std::vector<Symbol>& symbols = scratch.symbols;
+  for (std::size_t i = 0; i + 1 < symbols.size(); ++i) {
+    const MergeTable::Rank left = symbols[i].rank, right = symbols[i + 1].rank;
+    const bool have_codes = left != kNoCode && right != kNoCode;
+    symbols[i].rank = have_codes ? coded_ranks_[kNumCodes * left + right]
+                                 : pair_rank(scratch, static_cast<std::int32_t>(i));
+  }
+  symbols.back().rank = MergeTable::kNever;
+}
+
+void BpeModel::find_coded_ranks() {
+  std::copy_n(byte_tokens_.begin(), kNumAscii, coded_tokens_.begin());
+  coded_tokens_[kMetaspaceCode] = characters_.find(kMetaspace).value_or(-1);
+  for (const TokenId left : coded_tokens_) {
+    for (const TokenId right : coded_tokens_) {
+      const bool are_tokens = left >= 0 && right >= 0;
+      coded_ranks_.push_back(are_tokens ? merges_.rank(left, right) : MergeTable::kNever);
+    }
+  }
+}
+
 void BpeModel::append_unknown(BpeScratch& scratch) const {
   const bool is_fused = fuses_unknown_ && scratch.after_unknown;
   if (unknown_token_ && !is_fused) append(scratch.symbols, *unknown_token_);
@@ -159,25 +191,29 @@ void BpeModel::start_from_bytes(std::string_view piece, BpeScratch& scratch) con
   for (const char byte : piece) {
     const TokenId token = byte_tokens_[static_cast<std::uint8_t>(byte)];
     const bool is_unknown = token < 0;
-    is_unknown ? append_unknown(scratch) : append(scratch.symbols, token);
+    const auto code = static_cast<std::uint8_t>(byte);
+    is_unknown ? append_unknown(scratch) : append(scratch.symbols, token, code < kNumAscii ? code : kNoCode);
     scratch.after_unknown = is_unknown;
   }
 }
 
-std::optional<TokenId> BpeModel::character_token(std::string_view character) const {
-  if (character.size() > 1) return characters_.find(character);
-  const TokenId token = byte_tokens_[static_cast<std::uint8_t>(character.front())];
+std::optional<TokenId> BpeModel::character_token(std::string_view character, MergeTable::Rank code) const {
+  if (code == kNoCode && character.size() > 1) return characters_.find(character);
+  const TokenId token =
+      code != kNoCode ? coded_tokens_[code] : byte_tokens_[static_cast<std::uint8_t>(character.front())];
   return token < 0 ? std::nullopt : std::optional(token);
 }
 
 void BpeModel::start_from_characters(std::string_view piece, BpeScratch& scratch) const {
   while (!piece.empty()) {
-    const std::string_view character = piece.substr(0, next_utf8_character(piece).num_bytes);
+    const MergeTable::Rank code = code_of(piece);
+    const std::string_view character =
+        piece.substr(0, code < kNumAscii ? 1 : next_utf8_character(piece).num_bytes);
     piece.remove_prefix(character.size());
-    const std::optional<TokenId> token = character_token(character);
+    const std::optional<TokenId> token = character_token(character, code);
     const bool is_unknown = !token && !byte_fallback_;
     if (token) {
-      append(scratch.symbols, *token);
+      append(scratch.symbols, *token, code);
     } else if (byte_fallback_) {
       for (const char byte : character) {
         append(scratch.symbols, (*byte_fallback_)[static_cast<std::uint8_t>(byte)]);

@@ -53,7 +53,8 @@ struct BpeScratch {
     TokenId token;
     std::int32_t previous;  // -1: none
     std::int32_t next;
-    MergeTable::Rank rank;  // of the merge with the next symbol
+    // The merge with the next symbol; until that is looked up the character's code, kNever if it has none.
+    MergeTable::Rank rank;
   };
   std::vector<Symbol> symbols;
   // Rank and position of pairs, in one number so that comparing them is cheap.
@@ -76,12 +77,16 @@ class BpeModel {
   std::size_t max_token_bytes() const { return max_token_bytes_; }
 
  private:
+  static constexpr MergeTable::Rank kNumCodes = 129;
+
   void start(std::string_view word, BpeScratch& scratch, EncodingBudget& budget) const;
   void start_from_bytes(std::string_view piece, BpeScratch& scratch) const;
   void start_from_characters(std::string_view piece, BpeScratch& scratch) const;
   void start_last(std::string_view character, BpeScratch& scratch) const;
   void append_unknown(BpeScratch& scratch) const;
-  std::optional<TokenId> character_token(std::string_view character) const;
+  void rank_pairs(BpeScratch& scratch) const;
+  void find_coded_ranks();
+  std::optional<TokenId> character_token(std::string_view character, MergeTable::Rank code) const;
   void encode_word(std::string_view word, BpeScratch& scratch, EncodingBudget& budget,
                    std::vector<TokenId>& out) const;
   MergeTable::Rank pair_rank(const BpeScratch& scratch, std::int32_t left) const;
@@ -99,6 +104,10 @@ class BpeModel {
   std::array<TokenId, 256> byte_tokens_;  // reachable entries of one byte; -1: none
   std::string end_of_word_;
   std::array<TokenId, 256> last_byte_tokens_;  // entries of one byte and end_of_word_
+  // ASCII and the "\u2581", of which most texts are, have codes, [0, kNumCodes), which save a look-up by hash
+  // for each character and pair of a word.
+  std::array<TokenId, kNumCodes> coded_tokens_;  // -1: none
+  std::vector<MergeTable::Rank> coded_ranks_;    // of pairs: kNumCodes x left + right
   std::optional<std::array<TokenId, 256>> byte_fallback_;
   std::optional<TokenId> unknown_token_;
   bool fuses_unknown_;
