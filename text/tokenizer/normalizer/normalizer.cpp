@@ -20,8 +20,25 @@ void check_growth(std::size_t bytes, std::size_t max_bytes) {
                         "the normalizer makes more than " + std::to_string(max_bytes) + " bytes of the text");
 }
 
+std::string literal_replaced(const std::string& text, std::string_view literal, const std::string& content,
+                             std::size_t max_bytes, EncodingBudget& budget) {
+  std::string out;
+  out.reserve(std::min(max_bytes, text.size() + text.size() / 2));
+  for (std::size_t from = 0;;) {
+    const std::size_t at = std::min(text.find(literal, from), text.size());
+    budget.spend(at - from + 1);
+    out.append(text, from, at - from);
+    if (at == text.size()) return out;
+    out += content;
+    check_growth(out.size(), max_bytes);
+    from = at + literal.size();
+  }
+}
+
 std::string replaced(const std::string& text, const ReplaceStep& step, std::size_t max_bytes,
                      PatternScratch& scratch, EncodingBudget& budget) {
+  const auto literal = step.pattern.as_literal();
+  if (literal) return literal_replaced(text, *literal, step.content, max_bytes, budget);
   std::string out;
   std::size_t copied = 0;
   std::size_t from = 0;
