@@ -197,6 +197,26 @@ TEST_CASE("models: beside prompts that take long encoders have their turns, thou
   CHECK(4 * world.served(1) > world.served(0));
 }
 
+TEST_CASE("models: beside a flood of cells encoders have their turns, though streams have credit") {
+  ModelsWorld world({.encode_time_a_token = nanoseconds(100),
+                     .itl_factor = 2.5,
+                     .num_chains = 1,
+                     .cell_time = nanoseconds(5'000)});
+  world.start_worker(0);
+  constexpr ModelIndex kEncoder = 1, kChain = 2;
+  int num_inputs = 0;
+  std::vector<SequenceId> chains;
+  for (int i = 0; i < 4000; ++i) {
+    while (world.cores().encoder(kEncoder)->num_waiting() < 6) world.encode(counting(num_inputs++ % 50, 8));
+    std::erase_if(chains, [&](SequenceId id) { return world.answer(id).num_ends > 0; });
+    while (i > 100 && chains.size() < 12)
+      chains.push_back(world.generate(counting(num_inputs++ % 50, 4), 4, "b", kChain));
+    REQUIRE(world.finish_any());
+  }
+  CHECK(3 * world.served(kChain) > world.served(kEncoder));
+  CHECK(3 * world.served(kEncoder) > world.served(kChain));
+}
+
 TEST_CASE("models: an encoder whose batches take long has its turns beside one whose batches do not") {
   ModelsWorld world(
       {.num_encoders = 2, .encode_time_a_token = std::chrono::microseconds(300), .itl_factor = 2.5});

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tests/engine/core_world.hpp"
+#include "tests/engine/small_cells.hpp"
 
 namespace troupe {
 namespace {
@@ -20,14 +21,16 @@ std::vector<ModelCoreOptions> models_of(const ModelsWorld::Settings& settings) {
                                        {.kind = ModelKind::kGenerative, .core = options});
   for (std::uint32_t i = 0; i < settings.num_encoders; ++i)
     models.push_back({.kind = ModelKind::kEmbedding, .core = options});
+  options.unfolding = UnfoldingRule{};
+  for (std::uint32_t i = 0; i < settings.num_chains; ++i)
+    models.push_back({.kind = ModelKind::kGenerative, .core = options});
   return models;
 }
 
 }  // namespace
 
 ModelsWorld::ModelsWorld(Settings settings) : settings_(settings), cores_(models_of(settings)) {
-  for (ModelIndex model = 0; model < settings.num_generators + settings.num_encoders; ++model)
-    served_[model] = {};
+  for (ModelIndex model = 0; model < cores_.num_models(); ++model) served_[model] = {};
 }
 
 void ModelsWorld::hand(const Event& event) {
@@ -81,6 +84,13 @@ void ModelsWorld::start_worker(WorkerId worker) {
                                     .vocabulary_size = 1000};
   std::vector<ModelDevice> further(settings_.num_generators - 1, {.description = generator});
   further.insert(further.end(), settings_.num_encoders, {.description = encoder});
+  const DeviceDescription chain{.name = "chain",
+                                .num_slots = 8,
+                                .max_batch_tokens = 8,
+                                .context_length = 64,
+                                .vocabulary_size = 1000,
+                                .cells = small_cells(UnfoldingRule{})};
+  further.insert(further.end(), settings_.num_chains, {.description = chain});
   hand(WorkerReady{.worker = worker,
                    .epoch = last_epoch_,
                    .description = generator,
@@ -121,6 +131,7 @@ SequenceId ModelsWorld::admit(ModelIndex model, std::vector<std::int32_t> tokens
 
 std::chrono::nanoseconds ModelsWorld::time_of(const SubmitBatch& batch) const {
   const std::uint32_t num_tokens = batch.batch->num_tokens();
+  if (is_chain(batch.model)) return settings_.cell_time;
   if (batch.model >= settings_.num_generators)
     return settings_.encode_time + settings_.encode_time_a_token * num_tokens;
   const auto& slices = batch.batch->slices;
@@ -142,7 +153,7 @@ void ModelsWorld::finish_batch(WorkerId worker) {
   done.result.batch_id = batch.batch_id;
   std::size_t first_token = 0;
   for (const SequenceSlice& slice : batch.batch->slices) {
-    if (batch.model < settings_.num_generators) {
+    if (batch.model < settings_.num_generators || is_chain(batch.model)) {
       const auto num_tokens = static_cast<std::int32_t>(answers_[slice.sequence].tokens.size());
       done.result.tokens.push_back(slice.sample ? 100 + num_tokens : -1);
       continue;

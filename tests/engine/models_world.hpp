@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cores of several models over workers that finish a batch when the test says so: the
 // oldest of all models first, as devices do that share their worker's cores. The first models
-// generate, the others encode: an input's vector is its tokens' sum.
+// generate, the next ones encode (an input's vector is its tokens' sum), the last are chains of cells.
 #pragma once
 
 #include <chrono>
@@ -35,6 +35,8 @@ class ModelsWorld {
     double itl_factor = 0;
     std::uint32_t max_in_flight = 2;
     std::chrono::nanoseconds encode_time{0};  // of a batch, besides its tokens
+    std::uint32_t num_chains = 0;
+    std::chrono::nanoseconds cell_time{100};  // of a batch
   };
 
   ModelsWorld() : ModelsWorld(Settings{}) {}
@@ -70,6 +72,7 @@ class ModelsWorld {
                    std::optional<std::uint32_t> max_tokens, const std::string& flow);
   void take(const Emit& command);
   std::chrono::nanoseconds time_of(const SubmitBatch& batch) const;
+  bool is_chain(ModelIndex model) const { return model >= settings_.num_generators + settings_.num_encoders; }
 
   Settings settings_;
   ModelCores cores_;
