@@ -260,6 +260,8 @@ def main():
     problems += whose_problems(file.read_text() for file in headers)
     for problem in problems:
         print(problem)
+    if not (arguments.troupe and arguments.loadgen):
+        print("options in documents were not looked at: --troupe and --loadgen name the programs")
     print(f"{names} documents, {len(headers)} headers, {len(problems)} problems")
     return 1 if problems or not names or not headers else 0
 
