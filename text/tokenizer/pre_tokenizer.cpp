@@ -26,10 +26,12 @@ void find_cuts(std::string_view text, const SplitStep& step, PatternScratch& scr
   const auto add = [&](std::size_t begin, std::size_t end, bool is_match) {
     if (begin < end) add_cut(Cut{{begin, end}, is_match != step.invert});
   };
+  std::string copy;
+  const std::string_view readable = step.pattern.readable(text, copy, budget);
   std::size_t done = 0;
   std::size_t from = 0;
   while (from < text.size()) {
-    const auto match = step.pattern.find(text, from, scratch, budget);
+    const auto match = step.pattern.find(readable, from, scratch, budget);
     if (!match) break;
     from = match->end;
     if (match->begin == match->end) {

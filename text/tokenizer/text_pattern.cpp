@@ -9,6 +9,8 @@
 #include <new>
 #include <stdexcept>
 
+#include "text/tokenizer/newer_characters.hpp"
+
 namespace troupe {
 namespace {
 
@@ -98,9 +100,16 @@ TextPattern TextPattern::regex(const std::string& expression) {
   TextPattern pattern;
   pattern.regex_ = std::shared_ptr<const pcre2_code>(
       code, [](const pcre2_code* owned) { pcre2_code_free(const_cast<pcre2_code*>(owned)); });
+  std::string copy;
+  pattern.names_newer_ = with_stand_ins(expression, copy, EncodingBudget()).data() != expression.data();
   // Without JIT (not allowed everywhere) matching is slower, not different.
   pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
   return pattern;
+}
+
+std::string_view TextPattern::readable(std::string_view text, std::string& copy,
+                                       const EncodingBudget& budget) const {
+  return regex_ && !names_newer_ ? with_stand_ins(text, copy, budget) : text;
 }
 
 std::optional<TextRange> TextPattern::find(std::string_view text, std::size_t from, PatternScratch& scratch,

@@ -44,8 +44,13 @@ class TextPattern {
   // Throws std::runtime_error saying what is wrong with the expression.
   static TextPattern regex(const std::string& expression);
 
+  // The text in which find() is to look: `text`, or for a regular expression its copy in
+  // `copy` with stand-ins for newer characters. Offsets are the same. Once for a text,
+  // not for each match. `text` is valid UTF-8. Throws EncodingStopped.
+  std::string_view readable(std::string_view text, std::string& copy, const EncodingBudget& budget) const;
+
   // The first match that begins at `from` or later; it may be empty. `text` is
-  // valid UTF-8, `from` the beginning of a character. Throws EncodingStopped, also
+  // readable(), `from` the beginning of a character. Throws EncodingStopped, also
   // where a match takes more steps or memory than a fixed limit. Steps that are
   // spent are the bytes that were passed.
   std::optional<TextRange> find(std::string_view text, std::size_t from, PatternScratch& scratch,
@@ -65,6 +70,7 @@ class TextPattern {
 
   std::string literal_;
   std::shared_ptr<const pcre2_real_code_8> regex_;  // null for a literal
+  bool names_newer_ = false;                        // has newer characters itself, and finds no stand-ins
 };
 
 }  // namespace troupe

@@ -40,10 +40,12 @@ std::string replaced(const std::string& text, const ReplaceStep& step, std::size
   const auto literal = step.pattern.as_literal();
   if (literal) return literal_replaced(text, *literal, step.content, max_bytes, budget);
   std::string out;
+  std::string copy;
+  const std::string_view readable = step.pattern.readable(text, copy, budget);
   std::size_t copied = 0;
   std::size_t from = 0;
   while (from <= text.size()) {
-    const auto match = step.pattern.find(text, from, scratch, budget);
+    const auto match = step.pattern.find(readable, from, scratch, budget);
     if (!match) break;
     out.append(text, copied, match->begin - copied);
     out += step.content;
