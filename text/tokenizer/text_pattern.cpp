@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "text/tokenizer/newer_characters.hpp"
+#include "text/utf8.hpp"
 
 namespace troupe {
 namespace {
@@ -82,6 +83,12 @@ TextPattern TextPattern::literal(std::string text) {
   return pattern;
 }
 
+TextPattern TextPattern::character(IsMember is_member) {
+  TextPattern pattern;
+  pattern.is_member_ = is_member;
+  return pattern;
+}
+
 TextPattern TextPattern::regex(const std::string& expression) {
   if (expression.size() > kMaxExpressionBytes) {
     throw std::runtime_error("regular expression longer than 64 KiB");
@@ -114,6 +121,7 @@ std::string_view TextPattern::readable(std::string_view text, std::string& copy,
 
 std::optional<TextRange> TextPattern::find(std::string_view text, std::size_t from, PatternScratch& scratch,
                                            EncodingBudget& budget) const {
+  if (is_member_ != nullptr) return find_character(text, from, budget);
   if (!regex_) {
     const auto match = find_literal(text, from);
     budget.spend((match ? match->end : text.size()) - from + 1);
@@ -138,6 +146,17 @@ std::optional<TextRange> TextPattern::find_literal(std::string_view text, std::s
   const std::size_t begin = text.find(literal_, from);
   if (begin == std::string_view::npos) return std::nullopt;
   return TextRange{begin, begin + literal_.size()};
+}
+
+std::optional<TextRange> TextPattern::find_character(std::string_view text, std::size_t from,
+                                                     EncodingBudget& budget) const {
+  while (from < text.size()) {
+    const Utf8Character character = next_utf8_character(text.substr(from));
+    budget.spend(character.num_bytes);
+    if (is_member_(character.code_point)) return TextRange{from, from + character.num_bytes};
+    from += character.num_bytes;
+  }
+  return std::nullopt;
 }
 
 std::optional<TextRange> TextPattern::find_regex(std::string_view text, std::size_t from, std::size_t last,

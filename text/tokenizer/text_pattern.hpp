@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pattern of a tokenizer.json: a string to look for, or a regular
-// expression (compiled by PCRE2 with Unicode properties).
+// A pattern of a tokenizer.json: a string to look for, any character of a kind,
+// or a regular expression (compiled by PCRE2 with Unicode properties).
 #pragma once
 
 #include <cstddef>
@@ -44,6 +44,10 @@ class TextPattern {
   // Throws std::runtime_error saying what is wrong with the expression.
   static TextPattern regex(const std::string& expression);
 
+  // Matches one character of which this is true.
+  using IsMember = bool (*)(char32_t);
+  static TextPattern character(IsMember is_member);
+
   // The text in which find() is to look: `text`, or for a regular expression its copy in
   // `copy` with stand-ins for newer characters. Offsets are the same. Once for a text,
   // not for each match. `text` is valid UTF-8. Throws EncodingStopped.
@@ -56,20 +60,23 @@ class TextPattern {
   std::optional<TextRange> find(std::string_view text, std::size_t from, PatternScratch& scratch,
                                 EncodingBudget& budget) const;
 
-  // The string to look for, unless it is a regular expression.
+  // The string to look for, if that is all.
   std::optional<std::string_view> as_literal() const {
-    return regex_ ? std::nullopt : std::optional<std::string_view>(literal_);
+    return regex_ || is_member_ != nullptr ? std::nullopt : std::optional<std::string_view>(literal_);
   }
 
  private:
   TextPattern() = default;
   std::optional<TextRange> find_literal(std::string_view text, std::size_t from) const;
+  std::optional<TextRange> find_character(std::string_view text, std::size_t from,
+                                          EncodingBudget& budget) const;
   // A match that begins in [from, last].
   std::optional<TextRange> find_regex(std::string_view text, std::size_t from, std::size_t last,
                                       PatternScratch& scratch) const;
 
-  std::string literal_;
-  std::shared_ptr<const pcre2_real_code_8> regex_;  // null for a literal
+  std::string literal_;                             // empty for the others
+  IsMember is_member_ = nullptr;                    // of a character
+  std::shared_ptr<const pcre2_real_code_8> regex_;  // of an expression
   bool names_newer_ = false;                        // has newer characters itself, and finds no stand-ins
 };
 

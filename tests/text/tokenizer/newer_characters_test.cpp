@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/text/text_data.hpp"
 #include "text/tokenizer/normalizer/normalizer.hpp"
 #include "text/tokenizer/pre_tokenizer.hpp"
 #include "text/tokenizer/text_pattern.hpp"
@@ -136,6 +137,25 @@ TEST_CASE("newer characters: looking for them can be interrupted") {
   std::string copy;
   const EncodingBudget stopped(EncodingBudget::kUnlimited, [] { return true; });
   CHECK_THROWS_AS(with_stand_ins(text, copy, stopped), EncodingStopped);
+}
+
+nlohmann::json words(const Pieces& vocabulary) {
+  nlohmann::json ids = {{"?", 0}};
+  for (const std::string& word : vocabulary) ids[word] = ids.size();
+  return {{"model", {{"type", "WordLevel"}, {"vocab", ids}, {"unk_token", "?"}}}};
+}
+
+// The reference's Punctuation has categories of Unicode 8, its regular expressions of Unicode 16.
+TEST_CASE("newer characters: Punctuation leaves alone what was none in Unicode 8") {
+  nlohmann::json tokenizer = words({"a", "!", "\u00a7", "\u0964", "a\u1B4Ea", "a\u2E5Da", "a$", "$"});
+  tokenizer["pre_tokenizer"] = {{"type", "Punctuation"}};
+  const auto loaded = load_json(tokenizer);
+  using Tokens = std::vector<TokenId>;
+  CHECK(loaded->encode("a!\u0964$\u00a7a") == Tokens{1, 2, 4, 8, 3, 1});
+  CHECK(loaded->encode("a\u1B4Ea!") == Tokens{5, 2});
+  CHECK(loaded->encode("a\u2E5Da!") == Tokens{6, 2});
+  tokenizer["pre_tokenizer"]["behavior"] = "Contiguous";
+  CHECK(load_json(tokenizer)->encode("a!!a") == Tokens{1, 0, 1});
 }
 
 }  // namespace newer_characters_test

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "text/tokenizer/normalizer/bert_character.hpp"
 #include "text/utf8.hpp"
 
 namespace troupe {
@@ -169,7 +170,7 @@ void add_pre_tokenizer(const TokenizerField& field, PreTokenizerParts& parts) {
     if (!field.bool_or("individual_digits", false)) digits.behavior = SplitBehavior::kContiguous;
     parts.steps.emplace_back(std::move(digits));
   } else if (type == "Punctuation") {
-    SplitStep punctuation = isolate("[\\p{P}!-/:-@\\[-`{-~]");
+    SplitStep punctuation{TextPattern::character(is_bert_punctuation), SplitBehavior::kIsolated};
     if (!field["behavior"].is_null()) punctuation.behavior = read_behavior(field["behavior"]);
     parts.steps.emplace_back(std::move(punctuation));
   } else if (type == "Metaspace") {
