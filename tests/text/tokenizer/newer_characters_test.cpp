@@ -158,5 +158,15 @@ TEST_CASE("newer characters: Punctuation leaves alone what was none in Unicode 8
   CHECK(load_json(tokenizer)->encode("a!!a") == Tokens{1, 0, 1});
 }
 
+TEST_CASE("newer characters: capitals after Unicode 15 have a lower case") {
+  const Normalizer lower({LowercaseStep{}});
+  PatternScratch scratch;
+  EncodingBudget budget;
+  CHECK(lower.apply("\u1C89\uA7CB\uA7CC\uA7CE\uA7D2\uA7D4\uA7DA\uA7DC", scratch, budget) ==
+        "\u1C8A\u0264\uA7CD\uA7CF\uA7D3\uA7D5\uA7DB\u019B");
+  CHECK(lower.apply("\U00010D50\U00010D65\U00010D66\U00016EA0\U00016EB8", scratch, budget) ==
+        "\U00010D70\U00010D85\U00010D66\U00016EBB\U00016ED3");
+}
+
 }  // namespace newer_characters_test
 }  // namespace troupe

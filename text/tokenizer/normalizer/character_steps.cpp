@@ -3,6 +3,7 @@
 
 #include <utf8proc.h>
 
+#include <array>
 #include <cstddef>
 
 #include "text/utf8.hpp"
@@ -11,6 +12,24 @@ namespace troupe {
 namespace {
 
 constexpr char32_t kCapitalIWithDot = 0x130;
+// Capital letters that utf8proc's Unicode 15 has not, and the reference (17) has.
+struct NewerCapitals {
+  char32_t first;
+  char32_t last;
+  char32_t first_lower;
+};
+constexpr auto kNewerCapitals = std::to_array<NewerCapitals>({
+    {0x1C89, 0x1C89, 0x1C8A},
+    {0xA7CB, 0xA7CB, 0x264},
+    {0xA7CC, 0xA7CC, 0xA7CD},
+    {0xA7CE, 0xA7CE, 0xA7CF},
+    {0xA7D2, 0xA7D2, 0xA7D3},
+    {0xA7D4, 0xA7D4, 0xA7D5},
+    {0xA7DA, 0xA7DA, 0xA7DB},
+    {0xA7DC, 0xA7DC, 0x19B},
+    {0x10D50, 0x10D65, 0x10D70},
+    {0x16EA0, 0x16EB8, 0x16EBB},
+});
 // None below it is a combining mark.
 constexpr char32_t kFirstMark = 0x300;
 
@@ -19,6 +38,15 @@ bool is_mark(char32_t code_point) {
   const utf8proc_category_t category = utf8proc_category(static_cast<utf8proc_int32_t>(code_point));
   return category == UTF8PROC_CATEGORY_MN || category == UTF8PROC_CATEGORY_MC ||
          category == UTF8PROC_CATEGORY_ME;
+}
+
+char32_t lower_case(char32_t code_point) {
+  if (code_point >= kNewerCapitals.front().first) {
+    for (const NewerCapitals& range : kNewerCapitals)
+      if (code_point >= range.first && code_point <= range.last)
+        return range.first_lower + (code_point - range.first);
+  }
+  return static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(code_point)));
 }
 
 // Calls take(code_point, bytes) for each character.
@@ -81,7 +109,7 @@ void append_lowercase(char32_t code_point, std::string& out) {
   if (code_point == kCapitalIWithDot) {
     out += "i\u0307";
   } else {
-    append_utf8(out, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(code_point))));
+    append_utf8(out, lower_case(code_point));
   }
 }
 
