@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Characters that the reference's regular expressions know (Oniguruma's, of Unicode 16) and ours don't (PCRE2
 // 10.42's, of Unicode 14). A matcher reads a stand-in for each: a character with as many bytes, the same
-// category and the same script, so that its matches lie where the reference has them.
+// category and the same script, so that its matches lie where the reference has them. U+180E has one, too:
+// PCRE2's \s takes it for white space.
 #pragma once
 
 #include <span>

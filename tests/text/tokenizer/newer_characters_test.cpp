@@ -99,6 +99,11 @@ TEST_CASE("newer characters: patterns cut numbers, letters, marks and signs afte
   CHECK(!matches(R"(\p{Han})", "\U00016D43"));
 }
 
+TEST_CASE("newer characters: U+180E is no white space") {
+  CHECK(cut(kLlamaWords, "a\u180E a") == Pieces{"a", "\u180E", " a"});
+  CHECK(!matches(R"(\s)", "\u180E"));
+}
+
 TEST_CASE("newer characters: an expression that names one finds it") {
   CHECK(matches("\U0001D2CA", "a\U0001D2CA"));
   CHECK(matches("[\U0001D2C0-\U0001D2D3]", "\U0001D2CA"));
