@@ -109,11 +109,13 @@ class Generation {
       slice.num_tokens = 1;
       slice.context_length = prompt_length + sequence.num_sampled - 1;
       slice.sample = true;
-      // The host may know the token already; then either way must do.
-      const auto& known = tokens_[sequence.id];
-      const bool is_known = known.size() == sequence.num_sampled;
-      slice.input_from_slot = !is_known || (settings_.shuffle && random_() % 2 == 0);
-      batch.token_ids.push_back(slice.input_from_slot ? 0 : known.back());
+      const auto& forced = sequence.request->forced;
+      const auto& known = forced.empty() ? tokens_[sequence.id] : forced;
+      // The host may know the token already; then either way must do, unless it is not the one that was
+      // drawn.
+      const bool is_known = known.size() >= sequence.num_sampled;
+      slice.input_from_slot = !is_known || (forced.empty() && settings_.shuffle && random_() % 2 == 0);
+      batch.token_ids.push_back(slice.input_from_slot ? 0 : known[sequence.num_sampled - 1]);
     }
     if (slice.sample && slice.sampling.has_penalties()) {
       slice.penalized = penalized_tokens(sequence);

@@ -23,6 +23,8 @@ struct DirectRequest {
   std::uint32_t num_new = 1;
   SamplingParameters sampling{.temperature = 0.0F};
   std::uint32_t first_iteration = 0;  // joins then
+  // Set: these num_new - 1 tokens follow the prompt, whatever is drawn (teacher forcing).
+  std::vector<std::int32_t> forced = {};
 };
 
 // The logits a sequence was sampled from, by request, token by token.

@@ -6,13 +6,14 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 
 #include "gpu/cpu/cpu_device.hpp"
 #include "gpu/cpu/cpu_model.hpp"
-#include "gpu/cpu/kernels/isa.hpp"
 #include "gpu/model/conversion/config_keys.hpp"
 #include "gpu/model/gguf_file.hpp"
 #include "gpu/model/model_config.hpp"
@@ -28,6 +29,8 @@ using test::values_of;
 std::filesystem::path directory_of(const std::string& family) {
   return std::filesystem::path(TROUPE_SOURCE_DIR) / "tests/fixtures/families" / family;
 }
+
+constexpr std::uint32_t kLargestBatch = 64;
 
 struct Expectation {
   std::vector<std::int32_t> prompt, greedy;
@@ -55,6 +58,7 @@ struct Run {
   Quantization quantization = Quantization::kKeep;
   std::uint32_t context_length = 0;
   GenerationSettings generation = {};
+  bool is_forced = false;  // the reference's tokens follow the prompt, whatever is drawn
 };
 
 // Rows of f32 that a later operator reads, too: until then their memory is no other's.
@@ -69,40 +73,66 @@ void check_state(const Program& program) {
                     }));
 }
 
-Answers answers_of(const std::string& family, const std::vector<Expectation>& expectations, const Run& run) {
+Answers answers_of(const std::string& family, const std::vector<DirectRequest>& requests, const Run& run) {
   const auto model =
       load_cpu_model(plan_cpu_model(directory_of(family), {.compute_type = run.type,
                                                            .quantization = run.quantization,
                                                            .num_threads = 2,
                                                            .num_slots = 16,
-                                                           .max_batch_tokens = 64,
+                                                           .max_batch_tokens = kLargestBatch,
                                                            .context_length = run.context_length,
                                                            .max_pages = 64}));
   Answers answers;
   CpuDevice device(model, {.on_logits = capture_logits(answers.logits), .poison_memory = true});
   ProgramCache programs(model->network, model->compute_type, model->largest);
   check_state(*programs.find(0, 1, 1));
-  std::vector<DirectRequest> requests;
-  for (const Expectation& expectation : expectations)
-    requests.push_back({.prompt = expectation.prompt,
-                        .num_new = static_cast<std::uint32_t>(expectation.greedy.size()),
-                        .first_iteration = static_cast<std::uint32_t>(3 * requests.size())});
   answers.tokens = generate(device, programs, requests, run.generation);
   return answers;
 }
 
-// |a - b| / |b| of the first `count` rows.
+Answers answers_of(const std::string& family, const std::vector<Expectation>& expectations, const Run& run) {
+  std::vector<DirectRequest> requests;
+  for (const Expectation& expectation : expectations) {
+    requests.push_back({.prompt = expectation.prompt,
+                        .num_new = static_cast<std::uint32_t>(expectation.greedy.size()),
+                        .first_iteration = static_cast<std::uint32_t>(3 * requests.size())});
+    if (run.is_forced) requests.back().forced = {expectation.greedy.begin(), expectation.greedy.end() - 1};
+  }
+  return answers_of(family, requests, run);
+}
+
+// |a - b|^2 and |b|^2 of one row of logits.
+struct RowError {
+  double squares = 0, reference = 0;
+};
+
+RowError row_error(const std::vector<float>& row, const std::vector<float>& expected, std::size_t step) {
+  RowError error;
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    const double value = expected.at(step * row.size() + i);
+    error.squares += std::pow(row[i] - value, 2);
+    error.reference += value * value;
+  }
+  return error;
+}
+
+// |a - b| / |b| of rows, without the `num_left_out` that differ most.
+double difference(std::vector<RowError> rows, std::size_t num_left_out = 0) {
+  std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.squares > b.squares; });
+  RowError sum;
+  for (std::size_t i = num_left_out; i < rows.size(); ++i) {
+    sum.squares += rows[i].squares;
+    sum.reference += rows[i].reference;
+  }
+  return std::sqrt(sum.squares / sum.reference);
+}
+
+// The same of the first `count` rows.
 double difference(const std::vector<std::vector<float>>& rows, const std::vector<float>& expected,
                   std::size_t count) {
-  double squares = 0, reference = 0;
-  for (std::size_t row = 0; row < count; ++row) {
-    for (std::size_t i = 0; i < rows.at(row).size(); ++i) {
-      const double value = expected.at(row * rows[row].size() + i);
-      squares += std::pow(rows[row][i] - value, 2);
-      reference += value * value;
-    }
-  }
-  return std::sqrt(squares / reference);
+  std::vector<RowError> errors;
+  for (std::size_t i = 0; i < count; ++i) errors.push_back(row_error(rows.at(i), expected, i));
+  return difference(errors);
 }
 
 // Alone, and in chunks beside each other with batches in flight and states handed out: the same bits,
@@ -121,7 +151,62 @@ Answers invariant_answers(const std::string& family, const std::vector<Expectati
   return together;
 }
 
-void check_family(const std::string& family, std::uint32_t context_length = 0, double bf16_limit = 0.02) {
+constexpr std::size_t kNumTexts = 8;
+
+// Texts of several lengths, each read at once in a batch of its own: the logits that follow, by how many of
+// the reference's tokens a text has.
+std::map<std::size_t, std::vector<float>> prefilled_logits(const std::string& family,
+                                                           const Expectation& expectation, const Run& run) {
+  const std::size_t step = (kLargestBatch - expectation.prompt.size()) / kNumTexts;
+  std::vector<DirectRequest> requests;
+  for (std::size_t i = 0; i < kNumTexts; ++i) {
+    requests.push_back({.prompt = expectation.prompt, .first_iteration = static_cast<std::uint32_t>(i)});
+    auto& prompt = requests.back().prompt;
+    prompt.insert(prompt.end(), expectation.greedy.data(), expectation.greedy.data() + i * step);
+  }
+  std::map<std::size_t, std::vector<float>> logits;
+  for (const auto& [i, rows] : answers_of(family, requests, run).logits) logits[i * step] = rows.at(0);
+  return logits;
+}
+
+// |a - b| / |b| that bf16 may cause over all rows of a sequence. transformers' own, in bf16 against f32 on
+// the same texts, is 0.005 to 0.047 for families without experts; it rounds to bf16 after every operator.
+struct Bf16Limits {
+  double error = 0.02;
+  std::size_t num_left_out = 0;  // rows that may differ more
+};
+
+// A rounding chooses another expert where two have nearly the same score: scores of random routers lie within
+// the error of bf16 (0.02 to 0.03) for several of 72 tokens. Their rows differ by up to 0.6, in transformers'
+// own bf16 by up to 1.0; later tokens see their keys and values. One such choice changed in transformers' f32
+// gives the errors of ours in bf16.
+constexpr std::size_t kRowsOfOtherExperts = 4;
+
+// Against transformers in f32: decode, mixed batches and prefill. The reference's tokens are forced, so that
+// every row is drawn from the text that the reference has.
+void check_bf16(const std::string& family, const std::vector<Expectation>& expectations, Run run,
+                const Bf16Limits& limits) {
+  run.type = DataType::kBF16;
+  run.is_forced = true;
+  const Answers decoded = invariant_answers(family, expectations, run);
+  for (std::size_t i = 0; i < expectations.size(); ++i) {
+    CAPTURE(i);
+    std::vector<RowError> decode_errors, prefill_errors;
+    for (const auto& row : decoded.logits.at(i))
+      decode_errors.push_back(row_error(row, expectations[i].logits, decode_errors.size()));
+    CHECK(decode_errors.size() == expectations[i].greedy.size());
+    CHECK(difference(decode_errors, limits.num_left_out) < limits.error);
+    for (const auto& [step, row] : prefilled_logits(family, expectations[i], run)) {
+      CHECK(row == decoded.logits.at(i).at(step));
+      prefill_errors.push_back(row_error(row, expectations[i].logits, step));
+    }
+    CHECK(prefill_errors.size() == kNumTexts);
+    CHECK(difference(prefill_errors, limits.num_left_out) < limits.error);
+  }
+}
+
+void check_family(const std::string& family, std::uint32_t context_length = 0,
+                  const Bf16Limits& bf16_limits = {}) {
   CAPTURE(family);
   const auto expectations = read_expectations(family);
   Run run{.context_length = context_length};
@@ -130,11 +215,7 @@ void check_family(const std::string& family, std::uint32_t context_length = 0, d
   CHECK(exact.tokens == std::vector{expectations[0].greedy, expectations[1].greedy});
   for (std::size_t i = 0; i < expectations.size(); ++i)
     CHECK(difference(exact.logits.at(i), expectations[i].logits, expectations[i].greedy.size()) < 1e-4);
-  // A first token is drawn from the same text whatever the numbers' precision.
-  run.type = DataType::kBF16;
-  const Answers rounded = invariant_answers(family, expectations, run);
-  CHECK(difference(rounded.logits.at(1), expectations[1].logits, 1) < bf16_limit);
-  run.type = DataType::kF32;
+  check_bf16(family, expectations, run, bf16_limits);
   run.quantization = Quantization::kQ8;
   const Answers quantized = invariant_answers(family, expectations, run);
   CHECK(difference(quantized.logits.at(1), expectations[1].logits, 1) < 0.05);
@@ -157,9 +238,7 @@ TEST_CASE("families: Qwen2, with biases and a window in later layers, is that of
 
 TEST_CASE("families: Qwen3 is that of transformers") { check_family("qwen3"); }
 
-TEST_CASE("families: a Llama with YaRN is that of transformers") {
-  check_family("llama_yarn", 0, 0.03);  // queries and keys are magnified, and with them what is rounded
-}
+TEST_CASE("families: a Llama with YaRN is that of transformers") { check_family("llama_yarn"); }
 
 TEST_CASE("families: Phi-3, which rotates half of a head, is that of transformers") { check_family("phi3"); }
 
@@ -168,7 +247,8 @@ TEST_CASE("families: Phi-3 with longrope and a window is that of transformers wi
 }
 
 TEST_CASE("families: Phi-3 with longrope is that of transformers beyond the original context") {
-  check_family("phi3_long");
+  // longrope doubles the scores here, and with them what is rounded. transformers' own bf16: 0.047.
+  check_family("phi3_long", 0, {.error = 0.03});
 }
 
 TEST_CASE("families: SmolLM3, with layers that have no positions, is that of transformers") {
@@ -176,16 +256,18 @@ TEST_CASE("families: SmolLM3, with layers that have no positions, is that of tra
 }
 
 TEST_CASE("families: Mixtral, whose tokens choose two of five experts, is that of transformers") {
-  // Where bf16 is computed without its instruction, a rounding chooses another expert.
-  check_family("mixtral", 0, best_isa() == Isa::kAvx512Bf16 ? 0.02 : 0.05);
+  // Later tokens see keys and values of those with another expert. transformers' own bf16: 0.14 over all
+  // rows.
+  check_family("mixtral", 0, {.error = 0.05, .num_left_out = kRowsOfOtherExperts});
 }
 
 TEST_CASE("families: Qwen3-MoE, with dense layers and shares that don't sum to 1, is that of transformers") {
-  check_family("qwen3_moe");
+  // One choice in layer 0 makes 0.09 over all rows.
+  check_family("qwen3_moe", 0, {.error = 0.03, .num_left_out = kRowsOfOtherExperts});
 }
 
 TEST_CASE("families: gpt-oss, with sinks, windows, YaRN and experts in MXFP4, is that of transformers") {
-  check_family("gpt_oss");
+  check_family("gpt_oss", 0, {.num_left_out = kRowsOfOtherExperts});
 }
 
 TEST_CASE("families: experts in MXFP4 whose scales lie apart are kept so, and opened give the same text") {
@@ -202,13 +284,12 @@ TEST_CASE("families: experts in MXFP4 whose scales lie apart are kept so, and op
 }
 
 TEST_CASE("families: gpt-oss whose experts are not in blocks is that of transformers") {
-  check_family("gpt_oss_plain");
+  check_family("gpt_oss_plain", 0, {.num_left_out = kRowsOfOtherExperts});
 }
 
 TEST_CASE("families: matrices of GPTQ, AWQ and FP8 have the values that their formats define") {
-  for (const char* family : {"llama_gptq", "llama_gptq_v2", "llama_gptq_act_order", "llama_awq"})
+  for (const char* family : {"llama_gptq", "llama_gptq_v2", "llama_gptq_act_order", "llama_awq", "llama_fp8"})
     check_family(family);
-  check_family("llama_fp8", 0, 0.03);  // opened values have more digits than bf16
 }
 
 TEST_CASE("families: GPTQ and AWQ stay in blocks where those have every value exactly") {
