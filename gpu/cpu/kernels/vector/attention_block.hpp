@@ -18,18 +18,12 @@
 #include "gpu/cpu/kernels/kernel_table.hpp"
 #include "gpu/cpu/kernels/vector/activation_kernels.hpp"
 #include "gpu/cpu/kernels/vector/attention_splits.hpp"
-#include "gpu/cpu/kernels/vector/matmul_tile.hpp"
+#include "gpu/cpu/kernels/vector/attention_tile.hpp"
 
 namespace troupe {
 namespace {
 
-#if defined(__AVX512F__)
-constexpr std::size_t kAttentionTileRows = 8;
-#else
-constexpr std::size_t kAttentionTileRows = 4;
-#endif
 constexpr std::size_t kMaxAttentionRows = 32;  // of one pass over the pages
-constexpr std::size_t kQueryStrideBytes = kMaxHeadDim * 4 + 64;
 
 // The state of the online softmax of some rows in one split.
 struct AttentionRows {
@@ -42,16 +36,12 @@ struct AttentionRows {
   std::size_t hidden[kMaxAttentionRows];   // their begin: those before it left the row's window
 };
 
-#if defined(__AVX512BF16__)
-constexpr Product kBf16Scores = Product::kDotBf16;
-#else
-constexpr Product kBf16Scores = Product::kWidened;
-#endif
-
 struct PageView {
   const std::byte* keys = nullptr;
   const std::byte* values = nullptr;
-  std::ptrdiff_t next = 0;            // bytes to the page after it, to prefetch
+  std::ptrdiff_t next = 0;  // bytes to the page after it, to fetch ahead
+  std::size_t tile = 0;     // reads the page now
+  std::size_t num_tiles = 1;
   const float* key_scales = nullptr;  // [32 tokens], and of values; null: none
   const float* value_scales = nullptr;
 };
@@ -62,128 +52,13 @@ struct OpenedPage {
   alignas(64) float scales[2 * kKvPageTokens];  // of keys, of values
 };
 
-struct ValueOperands {
-  const float* weights = nullptr;  // [rows][32]
-  const std::byte* values = nullptr;
-  std::size_t value_stride = 0;  // bytes from token to token
-  std::size_t num_tokens = 0;
-  std::ptrdiff_t prefetch = 0;
-  float* sums = nullptr;  // [rows][kSumStride]
-};
-
-// Two vectors of bf16 are opened by a shift and a mask, so that sums of even and of odd elements lie apart
-// until end_split().
-template <DataType kType, int kVectors>
-inline void load_values(const std::byte* from, VecF (&values)[kVectors]) {
-  if constexpr (kType == DataType::kF32) {
-#pragma GCC unroll 16
-    for (int v = 0; v < kVectors; ++v) values[v] = load(from + v * kLanes * 4);
-  } else if constexpr (kVectors % 2 == 0) {
-#pragma GCC unroll 16
-    for (int v = 0; v < kVectors; v += 2) {
-      const VecU pairs = load_u32(from + v * kLanes * 2);
-      values[v] = low_bf16(pairs);
-      values[v + 1] = high_bf16(pairs);
-    }
-  } else {
-    static_assert(kVectors == 1);
-    values[0] = load_bf16(reinterpret_cast<const std::uint16_t*>(from));
-  }
-}
-
-template <DataType kType, int kRows, int kVectors>
-[[gnu::noinline]] void add_weighted_values(const ValueOperands& o) {
-  constexpr std::size_t kVectorBytes = kLanes * (kType == DataType::kF32 ? 4 : 2);
-  VecF sums[kRows][kVectors];
-#pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 16
-    for (int v = 0; v < kVectors; ++v) sums[r][v] = load(o.sums + r * kSumStride + v * kLanes);
-  }
-  const std::byte* values = o.values;
-  for (std::size_t t = 0; t < o.num_tokens; ++t) {
-    if (o.prefetch != 0) {
-#pragma GCC unroll 16
-      for (std::size_t at = 0; at < kVectors * kVectorBytes; at += 64) {
-        __builtin_prefetch(values + o.prefetch + at, 0, 2);
-      }
-    }
-    VecF value[kVectors];
-    load_values<kType>(values, value);
-#pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) {
-      const VecF weight = broadcast(o.weights[r * kKvPageTokens + t]);
-#pragma GCC unroll 16
-      for (int v = 0; v < kVectors; ++v) sums[r][v] = fma(weight, value[v], sums[r][v]);
-    }
-    values += o.value_stride;
-  }
-#pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 16
-    for (int v = 0; v < kVectors; ++v) store(o.sums + r * kSumStride + v * kLanes, sums[r][v]);
-  }
-}
-
-using ValueFunction = void (*)(const ValueOperands&);
-
-// Vectors of scores and of a value that are summed at once: few rows take more of them, to
-// have enough independent sums. Steps of a value are at least 16 elements.
-constexpr int kFewestVectors = static_cast<int>(16 / kLanes);
-constexpr int score_vectors([[maybe_unused]] std::size_t rows) {
-#if defined(__AVX2__) && !defined(__AVX512F__)
-  return rows <= 3 ? 4 : 2;
-#else
-  return 2;
-#endif
-}
-constexpr int most_vectors([[maybe_unused]] std::size_t rows) {
-#if defined(__AVX512F__)
-  return rows <= 4 ? 4 : 2;
-#elif defined(__AVX2__)
-  return rows <= 3 ? 4 : 2;
-#else
-  return kFewestVectors;
-#endif
-}
-
-struct AttentionTile {
-  TileFunction score;
-  int score_vectors;
-  struct Values {
-    ValueFunction add;
-    int vectors;
-  } values[3];  // widest first; the last is kFewestVectors wide
-};
-
-template <DataType kType, int kRows>
-constexpr AttentionTile attention_tile() {
-  constexpr Product kProduct = kType == DataType::kF32 ? Product::kF32 : kBf16Scores;
-  constexpr int kMost = most_vectors(kRows);
-  constexpr int kMiddle = kMost / 2 > kFewestVectors ? kMost / 2 : kFewestVectors;
-  constexpr int kScores = score_vectors(kRows);
-  return {multiply_tile<kProduct, kRows, kScores, kQueryStrideBytes>,
-          kScores,
-          {{add_weighted_values<kType, kRows, kMost>, kMost},
-           {add_weighted_values<kType, kRows, kMiddle>, kMiddle},
-           {add_weighted_values<kType, kRows, kFewestVectors>, kFewestVectors}}};
-}
-
-template <DataType kType>
-const AttentionTile& attention_tile_of(std::size_t rows) {
-  static constexpr AttentionTile kTiles[] = {
-    attention_tile<kType, 1>(),
-    attention_tile<kType, 2>(),
-    attention_tile<kType, 3>(),
-    attention_tile<kType, 4>(),
-#if defined(__AVX512F__)
-    attention_tile<kType, 5>(),
-    attention_tile<kType, 6>(),
-    attention_tile<kType, 7>(),
-    attention_tile<kType, 8>(),
-#endif
-  };
-  return kTiles[rows - 1];
+// A tile's share of the next page's keys or values, that are `num_bytes`, when it has walked so many bytes of
+// this page's (`whole`) and goes on by `step`. Without a next page it stays at what is in the cache.
+inline FetchAhead share_of(const PageView& page, const std::byte* whole, std::size_t num_bytes,
+                           std::size_t walked, std::size_t step) {
+  if (page.next == 0) return {.at = whole, .step = 0};
+  const std::size_t begin = (page.tile * num_bytes + walked) / page.num_tiles;
+  return {.at = whole + page.next + begin, .step = step / page.num_tiles};
 }
 
 // scores[row][0 .. 32): the lanes behind the last valid token are garbage.
@@ -191,14 +66,14 @@ template <DataType kType>
 void score_page(const KvLayout& layout, const PageView& page, AttentionRows& state, std::size_t first,
                 std::size_t rows) {
   const AttentionTile& tile = attention_tile_of<kType>(rows);
-  for (std::size_t column = 0; column < kKvPageTokens; column += tile.score_vectors * kLanes) {
-    tile.score({.a = state.queries + first * kQueryStrideBytes,
-                .panel = page.keys + column * 4,
-                .num_units = kType == DataType::kF32 ? layout.head_dim : layout.head_dim / 2,
-                .prefetch = page.next,
-                .c = state.scores + first * kKvPageTokens + column,
-                .c_stride = kKvPageTokens,
-                .starts_at_zero = true});
+  const std::size_t num_units = kType == DataType::kF32 ? layout.head_dim : layout.head_dim / 2;
+  const std::size_t width = tile.score_vectors * kLanes;
+  for (std::size_t column = 0; column < kKvPageTokens; column += width) {
+    tile.score({.queries = state.queries + first * kQueryStrideBytes,
+                .keys = page.keys + column * 4,
+                .num_units = num_units,
+                .ahead = share_of(page, page.keys, num_units * kUnitBytes, column * 4 * num_units, width * 4),
+                .scores = state.scores + first * kKvPageTokens + column});
   }
 }
 
@@ -270,7 +145,8 @@ void add_values(const KvLayout& layout, const PageView& page, AttentionRows& sta
                   .values = page.values + first_token * stride + column * kElement,
                   .value_stride = stride,
                   .num_tokens = last_token - first_token,
-                  .prefetch = page.next,
+                  .ahead = share_of(page, page.values, kKvPageTokens * stride,
+                                    column * kElement * kKvPageTokens, width * kElement),
                   .sums = state.sums + first_row * kSumStride + column});
     }
   }
@@ -282,8 +158,9 @@ void attend_to_page(const KvLayout& layout, const PageView& page, AttentionRows&
   PageView view = page;
   std::size_t row = 0;
   while (state.visible[row] == 0) ++row;  // the last row sees a token of every page
-  for (; row < num_rows; row += kAttentionTileRows) {
-    const std::size_t rows = num_rows - row < kAttentionTileRows ? num_rows - row : kAttentionTileRows;
+  view.num_tiles = num_tiles_of(num_rows - row);
+  for (std::size_t rows = 0; row < num_rows; row += rows, ++view.tile) {
+    rows = rows_of_next_tile(num_rows - row, view.num_tiles - view.tile);
     score_page<kType>(layout, view, state, row, rows);
     for (std::size_t r = row; r < row + rows; ++r)
       prepare_softmax(state, r, padded_head_dim(layout.head_dim), soft_cap, view.key_scales);
@@ -296,7 +173,6 @@ void attend_to_page(const KvLayout& layout, const PageView& page, AttentionRows&
         add_values<kType>(layout, view, state, r, 1, shared, state.visible[r]);
       }
     }
-    view.next = 0;  // the first tile has fetched the next page
   }
 }
 
