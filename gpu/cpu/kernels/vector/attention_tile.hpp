@@ -140,20 +140,21 @@ using ScoreFunction = void (*)(const ScoreOperands&);
 using ValueFunction = void (*)(const ValueOperands&);
 
 // Vectors of scores and of a value that are summed at once: few rows take more of them, to
-// have enough independent sums. Steps of a value are at least 16 elements.
+// have enough independent sums. Opened pairs of bf16 need registers, too. Steps of a value are
+// at least 16 elements.
 constexpr int kFewestVectors = static_cast<int>(16 / kLanes);
-constexpr int score_vectors([[maybe_unused]] std::size_t rows) {
+constexpr int score_vectors([[maybe_unused]] DataType type, [[maybe_unused]] std::size_t rows) {
 #if defined(__AVX2__) && !defined(__AVX512F__)
-  return rows <= 3 ? 4 : 2;
+  return rows <= (type == DataType::kF32 ? 3 : 2) ? 4 : 2;
 #else
   return 2;
 #endif
 }
-constexpr int most_vectors([[maybe_unused]] std::size_t rows) {
+constexpr int most_vectors([[maybe_unused]] DataType type, [[maybe_unused]] std::size_t rows) {
 #if defined(__AVX512F__)
   return rows <= 4 ? 4 : 2;
 #elif defined(__AVX2__)
-  return rows <= 3 ? 4 : 2;
+  return score_vectors(type, rows);
 #else
   return kFewestVectors;
 #endif
@@ -171,9 +172,9 @@ struct AttentionTile {
 template <DataType kType, int kRows>
 constexpr AttentionTile attention_tile() {
   constexpr Product kProduct = kType == DataType::kF32 ? Product::kF32 : kBf16Scores;
-  constexpr int kMost = most_vectors(kRows);
+  constexpr int kMost = most_vectors(kType, kRows);
   constexpr int kMiddle = kMost / 2 > kFewestVectors ? kMost / 2 : kFewestVectors;
-  constexpr int kScores = score_vectors(kRows);
+  constexpr int kScores = score_vectors(kType, kRows);
   return {score_keys<kProduct, kRows, kScores>,
           kScores,
           {{add_weighted_values<kType, kRows, kMost>, kMost},
