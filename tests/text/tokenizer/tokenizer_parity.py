@@ -58,6 +58,16 @@ def blocks(data):
         yield " ".join("e" + c for c in characters(first, first + 255))
 
 
+def later_characters(data):
+    """Characters after Unicode 14, of every kind: each at borders of words, which merges of tokens show."""
+    for first, last in ((0x897, 0x897), (0xCF3, 0xCF3), (0x180E, 0x180E), (0x1B4E, 0x1B4F), (0x1C89, 0x1C8A),
+                        (0x2427, 0x2429), (0xA7CB, 0xA7DC), (0x10D40, 0x10D8F), (0x11F00, 0x11F5A),
+                        (0x13430, 0x13460), (0x1CCF0, 0x1CD0F), (0x1D2C0, 0x1D2D3), (0x1E030, 0x1E06D),
+                        (0x1E4D0, 0x1E4F9), (0x1FAE8, 0x1FAF8), (0x2EBF0, 0x2EBFF), (0x31340, 0x3136F)):
+        for c in characters(first, last):
+            yield from (c, f"{c}/L", f"a{c}a", f"1{c}1", f" {c}{c} ", f"!{c}!")
+
+
 def decompositions(data):
     lines = (data / "unicode" / "nfd.tsv").read_text().splitlines()
     for begin in range(0, len(lines), 20):
@@ -101,7 +111,7 @@ def long_words(data):
             yield f"the {letter * count} the"
 
 
-SOURCES = (script_ranges, blocks, decompositions, naughty_strings, chats, random_texts, long_words)
+SOURCES = (script_ranges, blocks, later_characters, decompositions, naughty_strings, chats, random_texts, long_words)
 
 if __name__ == "__main__":
     main()
