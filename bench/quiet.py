@@ -49,8 +49,8 @@ def involuntary_switches(pid, cpus):
 class Noise:
     foreign: float  # CPUs
     steal: float  # CPUs
-    # A second, of the compute thread that lost its core most often; nan: none is bound; 0: none was looked at.
-    switches: float
+    # A second, of the compute thread that lost its core most often; nan: none is bound; None: none was looked at.
+    switches: float | None
 
     def reasons(self):
         """Why nothing should be concluded; empty: the machine was quiet."""
@@ -59,12 +59,13 @@ class Noise:
             reasons.append(f"others used {self.foreign:.2f} CPUs (at most {MAX_FOREIGN})")
         if self.steal > MAX_STEAL:
             reasons.append(f"the host took {self.steal:.2f} CPUs (at most {MAX_STEAL})")
-        if not self.switches <= MAX_SWITCHES:
+        if self.switches is not None and not self.switches <= MAX_SWITCHES:
             reasons.append(f"a compute thread lost its core {self.switches:.0f} times a second (at most {MAX_SWITCHES:.0f})")
         return reasons
 
     def text(self):
-        return f"others {self.foreign:.3f} CPUs, stolen {self.steal:.3f}, switches {self.switches:.1f}/s"
+        switches = "" if self.switches is None else f", switches {self.switches:.1f}/s"
+        return f"others {self.foreign:.3f} CPUs, stolen {self.steal:.3f}{switches}"
 
 
 class Watch:
@@ -101,4 +102,4 @@ class MachineWatch:
 
     def end(self):
         wall, busy, steal, ours = (after - before for before, after in zip(self.begin, self.sample()))
-        return Noise(foreign=(busy - ours) / wall, steal=steal / wall, switches=0.0)
+        return Noise(foreign=(busy - ours) / wall, steal=steal / wall, switches=None)

@@ -39,6 +39,11 @@ class Switches(unittest.TestCase):
         self.assertEqual(quiet.Noise(foreign=0.01, steal=0, switches=1).reasons(), [])
         self.assertEqual(len(quiet.Noise(foreign=0.5, steal=0.1, switches=100).reasons()), 3)
 
+    def test_switches_that_were_not_looked_at_are_no_reason_and_no_figure(self):
+        noise = quiet.Noise(foreign=0.01, steal=0, switches=None)
+        self.assertEqual(noise.reasons(), [])
+        self.assertNotIn("switches", noise.text())
+
 
 class Machine(unittest.TestCase):
     def test_programs_that_were_waited_for_are_ours(self):
