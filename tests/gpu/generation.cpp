@@ -110,6 +110,8 @@ class Generation {
       slice.context_length = prompt_length + sequence.num_sampled - 1;
       slice.sample = true;
       const auto& forced = sequence.request->forced;
+      if (!forced.empty() && forced.size() + 1 < sequence.request->num_new)
+        throw std::logic_error("tokens are forced for a part of the answer only");
       const auto& known = forced.empty() ? tokens_[sequence.id] : forced;
       // The host may know the token already; then either way must do, unless it is not the one that was
       // drawn.
