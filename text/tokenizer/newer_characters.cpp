@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <system_error>
 
 #include "text/utf8.hpp"
 
@@ -18,7 +20,7 @@ constexpr auto kNewerCharacters = std::to_array<NewerCharacters>({
     {0x897, 0x897, 0x8D4},       {0xCF3, 0xCF3, 0xCD6},       {0xECE, 0xECE, 0xECC},
     {0x180E, 0x180E, 0x200B},    {0x1B4E, 0x1B4F, 0x1B5A},    {0x1B7F, 0x1B7F, 0x1B7E},
     {0x1C89, 0x1C89, 0x13F5},    {0x1C8A, 0x1C8A, 0x1C88},    {0x2427, 0x2429, 0x2426},
-    {0x2FFC, 0x2FFF, 0x2FFB},    {0x31E4, 0x31E5, 0x31E3},    {0x31EF, 0x31EF, 0x31E3},
+    {0x2FFC, 0x2FFF, 0x2FFB},    {0x31E4, 0x31E5, 0x2FFB},    {0x31EF, 0x31EF, 0x2FFB},
     {0xA7CB, 0xA7CC, 0xA7C9},    {0xA7CD, 0xA7CD, 0xA7CA},    {0xA7DA, 0xA7DA, 0xA7D8},
     {0xA7DB, 0xA7DB, 0xA7D9},    {0xA7DC, 0xA7DC, 0xA7D8},    {0x105C0, 0x105F3, 0x10600},
     {0x10D40, 0x10D49, 0x10D39}, {0x10D4A, 0x10D4D, 0x10D23}, {0x10D4E, 0x10D4E, 0x16B40},
@@ -82,7 +84,7 @@ constexpr std::size_t block_of(char32_t code_point) {
                   static_cast<std::uint8_t>(code_point >> 12));
 }
 
-// Whether characters with these two first bytes may be newer ones.
+// True where characters with these two first bytes may be newer ones.
 constexpr auto kHasNewer = [] {
   std::array<bool, kNumLeads * kNumTrails> has{};
   for (const NewerCharacters& range : kNewerCharacters)
@@ -117,7 +119,32 @@ void for_each_newer(std::string_view text, std::size_t begin, std::size_t end, T
   }
 }
 
+bool is_stand_in(char32_t code_point) {
+  return std::any_of(kNewerCharacters.begin(), kNewerCharacters.end(),
+                     [=](const NewerCharacters& range) { return range.stand_in == code_point; });
+}
+
+// The code point of an escape such as "\\x{1D2CA}" that the text begins with.
+std::optional<char32_t> escaped_code_point(std::string_view text) {
+  if (!text.starts_with("\\x{")) return std::nullopt;
+  text.remove_prefix(3);
+  std::uint32_t code_point = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), code_point, 16);
+  if (error != std::errc() || end == text.data() + text.size() || *end != '}') return std::nullopt;
+  return code_point;
+}
+
 }  // namespace
+
+bool names_newer_characters(std::string_view expression) {
+  while (!expression.empty()) {
+    const Utf8Character literal = next_utf8_character(expression);
+    const char32_t code_point = escaped_code_point(expression).value_or(literal.code_point);
+    if (stand_in_of(code_point) || is_stand_in(code_point)) return true;
+    expression.remove_prefix(literal.num_bytes);
+  }
+  return false;
+}
 
 std::span<const NewerCharacters> newer_characters() { return kNewerCharacters; }
 

@@ -107,8 +107,10 @@ TextPattern TextPattern::regex(const std::string& expression) {
   TextPattern pattern;
   pattern.regex_ = std::shared_ptr<const pcre2_code>(
       code, [](const pcre2_code* owned) { pcre2_code_free(const_cast<pcre2_code*>(owned)); });
-  std::string copy;
-  pattern.names_newer_ = with_stand_ins(expression, copy, EncodingBudget()).data() != expression.data();
+  // Two characters with one stand-in are the same to a backreference.
+  std::uint32_t num_backreferences = 0;
+  pcre2_pattern_info(code, PCRE2_INFO_BACKREFMAX, &num_backreferences);
+  pattern.reads_stand_ins_ = num_backreferences == 0 && !names_newer_characters(expression);
   // Without JIT (not allowed everywhere) matching is slower, not different.
   pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
   return pattern;
@@ -116,7 +118,7 @@ TextPattern TextPattern::regex(const std::string& expression) {
 
 std::string_view TextPattern::readable(std::string_view text, std::string& copy,
                                        const EncodingBudget& budget) const {
-  return regex_ && !names_newer_ ? with_stand_ins(text, copy, budget) : text;
+  return reads_stand_ins_ ? with_stand_ins(text, copy, budget) : text;
 }
 
 std::optional<TextRange> TextPattern::find(std::string_view text, std::size_t from, PatternScratch& scratch,

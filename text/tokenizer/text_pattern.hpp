@@ -49,8 +49,9 @@ class TextPattern {
   static TextPattern character(IsMember is_member);
 
   // The text in which find() is to look: `text`, or for a regular expression its copy in
-  // `copy` with stand-ins for newer characters. Offsets are the same. Once for a text,
-  // not for each match. `text` is valid UTF-8. Throws EncodingStopped.
+  // `copy` with stand-ins for newer characters, unless it names one of these or has a
+  // backreference. Offsets are the same. Once for a text, not for each match. `text` is valid UTF-8. Throws
+  // EncodingStopped.
   std::string_view readable(std::string_view text, std::string& copy, const EncodingBudget& budget) const;
 
   // The first match that begins at `from` or later; it may be empty. `text` is
@@ -77,7 +78,7 @@ class TextPattern {
   std::string literal_;                             // empty for the others
   IsMember is_member_ = nullptr;                    // of a character
   std::shared_ptr<const pcre2_real_code_8> regex_;  // of an expression
-  bool names_newer_ = false;                        // has newer characters itself, and finds no stand-ins
+  bool reads_stand_ins_ = false;                    // for newer characters
 };
 
 }  // namespace troupe

@@ -107,8 +107,23 @@ TEST_CASE("newer characters: U+180E is no white space") {
 TEST_CASE("newer characters: an expression that names one finds it") {
   CHECK(matches("\U0001D2CA", "a\U0001D2CA"));
   CHECK(matches("[\U0001D2C0-\U0001D2D3]", "\U0001D2CA"));
+  CHECK(matches(R"(\x{1D2CA})", "a\U0001D2CA"));
+  CHECK(matches(R"([\x{31350}-\x{323AF}])", "\U00031350"));
   CHECK(!matches("[\u1C89]", "\u13F5"));
   CHECK(!matches("\u13F5", "a"));
+}
+
+TEST_CASE("newer characters: an expression that names a stand-in does not find what it stands for") {
+  CHECK(!matches("\u200B", "a\u180E"));
+  CHECK(!matches(R"(\x{200B})", "a\u180E"));
+  CHECK(!matches("[\U00030000-\U0003134A]", "\U00031350"));
+  CHECK(!matches(R"(\p{Han})", "\u31E4"));
+  CHECK(matches(R"([^\p{Han}])", "\u31EF"));
+}
+
+TEST_CASE("newer characters: a backreference tells two that have one stand-in apart") {
+  CHECK(!matches(R"((.)\1)", "\U0001D2C0\U0001D2C1"));
+  CHECK(matches(R"((.)\1)", "\U0001D2C0\U0001D2C0"));
 }
 
 TEST_CASE("newer characters: a replacement's expression finds them, the text keeps the others") {

@@ -23,7 +23,7 @@ constexpr MergeTable::Rank kNoCode = MergeTable::kNever;
 constexpr MergeTable::Rank kNumAscii = 128;
 constexpr MergeTable::Rank kMetaspaceCode = 128;
 
-// Of the character that `text` begins with.
+// The code of the character that `text` begins with.
 MergeTable::Rank code_of(std::string_view text) {
   const auto byte = static_cast<std::uint8_t>(text.front());
   if (byte < kNumAscii) return byte;
