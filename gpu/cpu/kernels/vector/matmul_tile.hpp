@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The register tile of all products: some rows of a times some vectors of
-// outputs, one accumulator each, K in order. Scores of attention use it too: a
+// outputs, one accumulator each, K in order. Scores of attention use its units: a
 // page of keys has the layout of a panel of weights.
 #pragma once
 
