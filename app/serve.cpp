@@ -226,6 +226,14 @@ int leave(Engine& engine, int status, milliseconds time) {
   std::_Exit(status);
 }
 
+// The status to end with, where no device was made or a signal came first.
+int leave_before_ready(Server& server, Engine& engine) {
+  const bool has_failed = engine.status().state == EngineState::kFailed;
+  if (!has_failed) log(LogLevel::kInfo, "stopped while loading");
+  cut_off(server, milliseconds(0));
+  return leave(engine, has_failed ? kEngineFailed : 0, kStopTimeAtStart);
+}
+
 // Tokens ought to move and don't. The server's own measures, a new device or the end, come within
 // a minute, before the watchdog's.
 bool is_stuck(const EngineStatus& status) {
@@ -424,12 +432,7 @@ int run_serve(const ServeCommand& command, EndingSignals& signals) {
   Server server(engine, metrics, std::move(infos), std::move(for_server));
   responder.stop_accepting();
   server.start();
-  if (!wait_until_ready(engine, signals)) {
-    const bool has_failed = engine.status().state == EngineState::kFailed;
-    if (!has_failed) log(LogLevel::kInfo, "stopped while loading");
-    cut_off(server, milliseconds(0));
-    return leave(engine, has_failed ? kEngineFailed : 0, kStopTimeAtStart);
-  }
+  if (!wait_until_ready(engine, signals)) return leave_before_ready(server, engine);
   const auto start_time = std::chrono::steady_clock::now() - start;
   extension.reset();  // before it says that it is ready
   log_ready(options, models, server);
