@@ -12,7 +12,8 @@ in bf16 and in f32, multiplies N rows by each matrix of the model. Ours does eve
 does the products alone: queries, keys and values as one matrix, gate and up as another, as they are joined by us
 too; the output matrix for one row; each layer with weights of its own, packed beforehand; all N rows at once. The
 limit is the faster type of oneDNN in that round. A type is left out, and said so, where torch has no oneDNN
-product of it on this processor, or only oneDNN's reference (asked for one product of 256 rows): torch wants AVX-512 or AVX-NE-CONVERT for bf16.
+product of it on this processor, or only oneDNN's reference (asked for one product of 256 rows): torch wants
+AVX-512 or AVX-NE-CONVERT for bf16.
 
 Printed for each N and type of ours, median and range of the rounds' ratios of FLOP/s:
   products        products of the model / our time, over the same products / the limit's time: the part of our time
