@@ -19,11 +19,17 @@ class CorePool {
  public:
   explicit CorePool(ThreadPoolOptions options) : threads_(std::move(options)) {}
 
-  // While it is there, the pool is its holder's.
+  // While it is there, the pool is its holder's, and the thread that made it is the pool's caller.
   class Turn {
    public:
-    explicit Turn(CorePool& pool) : pool_(pool) { pool_.wait_for_turn(); }
-    ~Turn() { pool_.end_turn(); }
+    explicit Turn(CorePool& pool) : pool_(pool) {
+      pool_.wait_for_turn();
+      pool_.threads_.adopt_caller();
+    }
+    ~Turn() {
+      pool_.threads_.release_caller();
+      pool_.end_turn();
+    }
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
 

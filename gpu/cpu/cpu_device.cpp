@@ -115,7 +115,6 @@ void CpuDevice::set_listener(std::function<void()> listener) {
 }
 
 void CpuDevice::execute() {
-  cores_->threads().adopt_caller();
   Submission submission;
   while (wait_for_submission(submission)) {
     BatchResult result = run(submission);

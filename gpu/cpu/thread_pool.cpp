@@ -24,8 +24,7 @@ void pause_briefly() {
 #endif
 }
 
-// Looks at a condition for a bounded time: first spinning, then giving the core
-// away between looks. Returns whether it came true.
+// Looks at a condition for a bounded time. Returns whether it came true.
 template <typename Condition>
 bool spin_until(const Condition& is_true, std::chrono::microseconds spin) {
   const auto deadline = std::chrono::steady_clock::now() + spin;
@@ -35,6 +34,12 @@ bool spin_until(const Condition& is_true, std::chrono::microseconds spin) {
       pause_briefly();
     }
   } while (std::chrono::steady_clock::now() < deadline);
+  return is_true();
+}
+
+// The same, giving the core away between looks.
+template <typename Condition>
+bool yield_until(const Condition& is_true) {
   for (int i = 0; i < kYieldsBeforeSleep; ++i) {
     if (is_true()) return true;
     sched_yield();
@@ -51,21 +56,26 @@ void pin(pthread_t thread, int cpu) {
   }
 }
 
-}  // namespace
-
-ThreadPool::ThreadPool(ThreadPoolOptions options) : options_(std::move(options)) {
-  options_.num_threads = std::max(options_.num_threads, 1U);
-  if (!options_.cpus.empty() && options_.cpus.size() < options_.num_threads) {
-    throw std::runtime_error(std::to_string(options_.num_threads) + " compute threads, but only " +
-                             std::to_string(options_.cpus.size()) + " CPUs to pin them to");
+ThreadPoolOptions checked(ThreadPoolOptions options) {
+  options.num_threads = std::max(options.num_threads, 1U);
+  if (!options.cpus.empty() && options.cpus.size() < options.num_threads) {
+    throw std::runtime_error(std::to_string(options.num_threads) + " compute threads, but only " +
+                             std::to_string(options.cpus.size()) + " CPUs to pin them to");
   }
   // The calling thread may be kept to others: the system says whether a thread can be pinned.
-  for (const int cpu : options_.cpus) {
+  for (const int cpu : options.cpus) {
     if (cpu < 0 || cpu >= CPU_SETSIZE) throw std::runtime_error("there is no CPU " + std::to_string(cpu));
   }
+  return options;
+}
+
+}  // namespace
+
+ThreadPool::ThreadPool(ThreadPoolOptions options)
+    : options_(checked(std::move(options))), lending_(options_.num_threads, options_.cpus) {
   try {
     for (unsigned i = 1; i < options_.num_threads; ++i) {
-      threads_.emplace_back([this] { work(); });
+      threads_.emplace_back([this, i] { work(i); });
       if (!options_.cpus.empty()) pin(threads_.back().native_handle(), options_.cpus[i]);
     }
   } catch (...) {
@@ -81,10 +91,6 @@ void ThreadPool::stop_threads() {
   published_.fetch_add(1);
   published_.notify_all();
   for (auto& thread : threads_) thread.join();
-}
-
-void ThreadPool::adopt_caller() const {
-  if (!options_.cpus.empty()) pin(pthread_self(), options_.cpus[0]);
 }
 
 void ThreadPool::run_tasks(std::size_t num_tasks, TaskFunction function, void* closure) {
@@ -104,6 +110,7 @@ void ThreadPool::run_tasks(std::size_t num_tasks, TaskFunction function, void* c
   published_.fetch_add(1);
   if (num_sleeping_.load() > 0) published_.notify_all();
 
+  lending_.begin_work(0);
   while (take_and_run_one()) {
   }
   wait_until_finished();
@@ -135,21 +142,28 @@ bool ThreadPool::take_and_run_one() {
 void ThreadPool::wait_until_finished() {
   const auto is_finished = [this] { return unfinished_.load(std::memory_order_acquire) == 0; };
   if (spin_until(is_finished, options_.spin)) return;
+  if (!lending_.lend(0, is_finished) && yield_until(is_finished)) return;
+  // Where it does not sleep it counts as working between runs as well, so that it is not left parked there.
+  lending_.end_work(0);
   for (auto left = unfinished_.load(std::memory_order_acquire); left != 0;
        left = unfinished_.load(std::memory_order_acquire)) {
     unfinished_.wait(left, std::memory_order_acquire);
   }
 }
 
-void ThreadPool::work() {
+void ThreadPool::work(unsigned thread) {
+  lending_.adopt(thread);
   for (;;) {
     // Before the look at stop_: a stop that this look misses changes the number that is waited on.
     const std::uint32_t seen = published_.load();
     if (stop_.load()) return;
+    lending_.begin_work(thread);
     while (take_and_run_one()) {
     }
+    lending_.end_work(thread);
     const auto is_new = [&] { return published_.load(std::memory_order_acquire) != seen; };
     if (spin_until(is_new, options_.spin)) continue;
+    if (!lending_.lend(thread, is_new) && yield_until(is_new)) continue;
     num_sleeping_.fetch_add(1);
     published_.wait(seen);
     num_sleeping_.fetch_sub(1);

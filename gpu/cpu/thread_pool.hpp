@@ -4,7 +4,8 @@
 // taken one by one from a shared counter, so a thread that the system has
 // parked delays at most the task it holds, and the caller never waits for a
 // thread to wake up. Idle threads spin briefly, then yield, then sleep: with as
-// few as two cores the I/O threads must not starve.
+// few as two cores the I/O threads must not starve. Where threads are bound to
+// cores, one that goes to sleep lends its core to one that was parked meanwhile.
 #pragma once
 
 #include <atomic>
@@ -17,6 +18,8 @@
 #include <thread>
 #include <type_traits>
 #include <vector>
+
+#include "gpu/cpu/core_lending.hpp"
 
 namespace troupe {
 
@@ -37,8 +40,11 @@ class ThreadPool {
 
   unsigned num_threads() const { return options_.num_threads; }
 
-  // Pins the calling thread as thread 0, if pinning was asked for.
-  void adopt_caller() const;
+  // Pins the calling thread as thread 0, if pinning was asked for: its runs may be lent cores. Where the
+  // system refuses, it stays where it is.
+  void adopt_caller() { lending_.adopt(0); }
+  // Before another thread is adopted, or this one ends.
+  void release_caller() { lending_.release_caller(); }
 
   // Calls task(0) … task(num_tasks - 1), each once, on any of the threads, and
   // returns when all are done. The first exception of a task is thrown again
@@ -58,7 +64,7 @@ class ThreadPool {
   void run_inline(std::size_t num_tasks, TaskFunction function, void* closure);
   bool take_and_run_one();
   void wait_until_finished();
-  void work();
+  void work(unsigned thread);
   void stop_threads();
 
   ThreadPoolOptions options_;
@@ -77,6 +83,7 @@ class ThreadPool {
   alignas(64) std::atomic<std::uint32_t> published_{0};  // changes with every run
   std::atomic<std::uint32_t> num_sleeping_{0};
   std::atomic<bool> stop_{false};
+  CoreLending lending_;
   std::vector<std::thread> threads_;
 };
 
