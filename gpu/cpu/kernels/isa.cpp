@@ -1,18 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/cpu/kernels/isa.hpp"
 
+#include <iterator>
 #include <stdexcept>
 #include <string>
 
 #include "gpu/cpu/kernels/kernel_table.hpp"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 namespace troupe {
 
 extern const KernelTable kPortableKernels;
+
+namespace {
+
 #if defined(__x86_64__)
-extern const KernelTable kAvx2Kernels;
-extern const KernelTable kAvx512Bf16Kernels;
+// Not every compiler's __builtin_cpu_supports knows it.
+bool has_avx_vnni() {
+  unsigned last_subleaf = 0, eax = 0, ebx = 0, ecx = 0, edx = 0;
+  if (__get_cpuid_count(7, 0, &last_subleaf, &ebx, &ecx, &edx) == 0 || last_subleaf < 1) return false;
+  return __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) != 0 && (eax >> 4 & 1U) != 0;
+}
+
+// Made at run time, here: a file compiled for a set runs nothing where the set is not supported.
+KernelTable with_products(KernelTable kernels, void (*multiply)(const MatmulBlock&)) {
+  kernels.multiply = multiply;
+  return kernels;
+}
 #endif
+
+}  // namespace
 
 bool is_supported(Isa isa) {
   if (isa == Isa::kPortable) return true;
@@ -25,6 +45,7 @@ bool is_supported(Isa isa) {
   switch (isa) {
     case Isa::kPortable: return true;
     case Isa::kAvx2: return has_avx2;  // every CPU with AVX2 has F16C
+    case Isa::kAvx2Vnni: return has_avx2 && has_avx_vnni();
     case Isa::kAvx512: return has_avx512;
     case Isa::kAvx512Bf16:
       return has_avx512 && __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vnni");
@@ -48,6 +69,7 @@ std::string_view name_of(Isa isa) {
   switch (isa) {
     case Isa::kPortable: return "portable";
     case Isa::kAvx2: return "avx2";
+    case Isa::kAvx2Vnni: return "avx2_vnni";
     case Isa::kAvx512: return "avx512";
     case Isa::kAvx512Bf16: return "avx512_bf16";
   }
@@ -56,12 +78,16 @@ std::string_view name_of(Isa isa) {
 
 const KernelTable& kernel_table(Isa isa) {
   static const bool is_runnable[] = {is_supported(Isa::kPortable), is_supported(Isa::kAvx2),
-                                     is_supported(Isa::kAvx512), is_supported(Isa::kAvx512Bf16)};
+                                     is_supported(Isa::kAvx2Vnni), is_supported(Isa::kAvx512),
+                                     is_supported(Isa::kAvx512Bf16)};
+  static_assert(std::size(is_runnable) == std::size(kAllIsas));
   if (!is_runnable[static_cast<std::size_t>(isa)]) {
     throw std::invalid_argument("this machine does not run kernels for " + std::string(name_of(isa)));
   }
 #if defined(__x86_64__)
+  static const KernelTable avx2_vnni = with_products(kAvx2Kernels, multiply_on_avx2_vnni);
   if (isa == Isa::kAvx2) return kAvx2Kernels;
+  if (isa == Isa::kAvx2Vnni) return avx2_vnni;
   if (isa == Isa::kAvx512) return kAvx512Kernels;
   if (isa == Isa::kAvx512Bf16) return kAvx512Bf16Kernels;
 #endif

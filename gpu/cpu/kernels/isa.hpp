@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which instruction set the kernels of the CPU backend run on. Every kernel is
-// compiled once per instruction set; the best one the CPU and the operating
-// system support is taken unless a caller (a test, a benchmark) names another.
+// compiled once per instruction set, or where one adds to few kernels, these
+// alone; the best one the CPU and the operating system support is taken unless
+// a caller (a test, a benchmark) names another.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +13,13 @@ namespace troupe {
 enum class Isa : std::uint8_t {
   kPortable,    // plain C++, 16-byte vectors
   kAvx2,        // AVX2, FMA, F16C
+  kAvx2Vnni,    // the above and AVX-VNNI, for products of rows in 8 bits; the same bits
   kAvx512,      // AVX-512 F, BW, DQ, VL
   kAvx512Bf16,  // the above, AVX512_BF16 (vdpbf16ps) and AVX512_VNNI, which every CPU with it has
 };
 
-inline constexpr Isa kAllIsas[] = {Isa::kPortable, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16};
+inline constexpr Isa kAllIsas[] = {Isa::kPortable, Isa::kAvx2, Isa::kAvx2Vnni, Isa::kAvx512,
+                                   Isa::kAvx512Bf16};
 
 // Built in, and supported by CPU and operating system.
 bool is_supported(Isa isa);

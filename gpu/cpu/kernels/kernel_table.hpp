@@ -199,8 +199,13 @@ struct KernelTable {
 };
 
 #if defined(__x86_64__)
+extern const KernelTable kAvx2Kernels;
 // It computes products of rows in f32 for AVX-512 with bf16 as well.
 extern const KernelTable kAvx512Kernels;
+extern const KernelTable kAvx512Bf16Kernels;
+
+// All that a set has of its own whose other kernels are those of the set before it.
+void multiply_on_avx2_vnni(const MatmulBlock& block);
 #endif
 
 // Throws std::invalid_argument when the ISA is not supported here.

@@ -4,7 +4,6 @@
 
 namespace troupe {
 
-extern const KernelTable kAvx2Kernels;
 const KernelTable kAvx2Kernels = kAllKernels;
 
 }  // namespace troupe

@@ -4,7 +4,6 @@
 
 namespace troupe {
 
-extern const KernelTable kAvx512Bf16Kernels;
 const KernelTable kAvx512Bf16Kernels = kAllKernels;
 
 }  // namespace troupe

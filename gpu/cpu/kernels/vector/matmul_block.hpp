@@ -207,16 +207,5 @@ void multiply_block(const MatmulBlock& block) {
   }
 }
 
-inline void multiply(const MatmulBlock& block) {
-#if defined(__AVX512BF16__)
-  const bool has_pairs = block.format == BlockFormat::kBF16 && block.a_type == DataType::kBF16;
-  return has_pairs ? multiply_block<Product::kDotBf16>(block) : kAvx512Kernels.multiply(block);
-#else
-  if (block.format == BlockFormat::kF32) return multiply_block<Product::kF32>(block);
-  if (block.format == BlockFormat::kF16) return multiply_block<Product::kF16>(block);
-  multiply_block<Product::kWidened>(block);
-#endif
-}
-
 }  // namespace
 }  // namespace troupe

@@ -17,7 +17,7 @@ constexpr int kMostNarrowCode = 128;
 // The number of quads that still have such a sum of their products, two of each.
 constexpr int quads_in_16_bits(int most_code) { return 0x7FFF / (2 * 127 * most_code); }
 
-#if defined(__AVX2__) && !defined(__AVX512VNNI__)
+#if defined(__AVX2__) && !defined(__AVX512VNNI__) && !defined(__AVXVNNI__)
 constexpr bool kSumsIn16Bits = true;
 typedef std::int16_t VecS __attribute__((vector_size(kLanes * 4)));
 
@@ -62,6 +62,9 @@ template <bool kIsNarrow>
 #if defined(__AVX512VNNI__)
   return reinterpret_cast<VecI>(_mm512_dpbusd_epi32(
       reinterpret_cast<__m512i>(sum), reinterpret_cast<__m512i>(codes), reinterpret_cast<__m512i>(a)));
+#elif defined(__AVXVNNI__)
+  return reinterpret_cast<VecI>(_mm256_dpbusd_avx_epi32(
+      reinterpret_cast<__m256i>(sum), reinterpret_cast<__m256i>(codes), reinterpret_cast<__m256i>(a)));
 #elif defined(__AVX512F__)
   const auto bytes = reinterpret_cast<__m512i>(a);
   if constexpr (kIsNarrow) {
@@ -100,7 +103,7 @@ class QuadSum {
   [[gnu::always_inline]] void begin(VecI sum) { sum_ = sum; }
 
   [[gnu::always_inline]] void add([[maybe_unused]] int quad, VecU codes, VecI a) {
-#if defined(__AVX2__) && !defined(__AVX512VNNI__)
+#if defined(__AVX2__) && !defined(__AVX512VNNI__) && !defined(__AVXVNNI__)
     constexpr int kAtOnce = quads_in_16_bits(kMostCode);
     if constexpr (kAtOnce > 1) {
       const VecS pairs = dot_pairs(codes, a);
@@ -111,7 +114,7 @@ class QuadSum {
     }
 #endif
     sum_ = add_dot<kMostCode <= kMostNarrowCode>(sum_, codes, a);
-#if defined(__AVX2__) && !defined(__AVX512VNNI__)
+#if defined(__AVX2__) && !defined(__AVX512VNNI__) && !defined(__AVXVNNI__)
     keep_in_register(sum_);
 #endif
   }
@@ -120,7 +123,7 @@ class QuadSum {
 
  private:
   VecI sum_;
-#if defined(__AVX2__) && !defined(__AVX512VNNI__)
+#if defined(__AVX2__) && !defined(__AVX512VNNI__) && !defined(__AVXVNNI__)
   VecS pairs_;
 #endif
 };

@@ -283,6 +283,17 @@ void multiply_quantized(const MatmulBlock& block) {
 #endif
 }
 
+inline void multiply_plain(const MatmulBlock& block) {
+#if defined(__AVX512BF16__)
+  const bool has_pairs = block.format == BlockFormat::kBF16 && block.a_type == DataType::kBF16;
+  return has_pairs ? multiply_block<Product::kDotBf16>(block) : kAvx512Kernels.multiply(block);
+#else
+  if (block.format == BlockFormat::kF32) return multiply_block<Product::kF32>(block);
+  if (block.format == BlockFormat::kF16) return multiply_block<Product::kF16>(block);
+  multiply_block<Product::kWidened>(block);
+#endif
+}
+
 // Any product: the kernel of the table.
 inline void multiply_any(const MatmulBlock& block) {
   switch (block.format) {
@@ -298,7 +309,7 @@ inline void multiply_any(const MatmulBlock& block) {
     case BlockFormat::kMxfp4: return multiply_quantized<BlockFormat::kMxfp4>(block);
     case BlockFormat::kF32:
     case BlockFormat::kF16:
-    case BlockFormat::kBF16: return multiply(block);
+    case BlockFormat::kBF16: return multiply_plain(block);
   }
 }
 

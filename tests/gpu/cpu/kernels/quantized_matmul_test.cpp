@@ -339,6 +339,23 @@ TEST_CASE("quantized matmul: the largest numbers of rows and weights overflow no
   }
 }
 
+TEST_CASE("quantized matmul: rows in 8 bits have AVX2's bits with AVX-VNNI, in every format") {
+  if (!is_supported(Isa::kAvx2Vnni)) {
+    MESSAGE("SKIPPED: no AVX-VNNI");
+    return;
+  }
+  for (const BlockFormat format : kAll) {
+    for (const std::size_t rows : {1, 2, 3, 4, 5, 9, 17, 40}) {
+      CAPTURE(static_cast<int>(format));
+      CAPTURE(rows);
+      const Product p{rows, 70, 768, format, Rows::kQ8, true};
+      const Inputs in(p);
+      const auto of_avx2 = run(p, in, Isa::kAvx2, 0, rows);
+      CHECK(same_bits(of_avx2.data(), run(p, in, Isa::kAvx2Vnni, 0, rows).data(), of_avx2.size()));
+    }
+  }
+}
+
 TEST_CASE("quantized weights: blocks of a file lie in a panel as they are, in at most 1/8 bit more") {
   const std::size_t outputs = 70, inputs = 512;
   const std::pair<BlockFormat, double> bits_of_files[] = {
