@@ -16,12 +16,14 @@ enum class Isa : std::uint8_t {
   kAvx2Vnni,    // the above and AVX-VNNI, for products of rows in 8 bits; the same bits
   kAvx512,      // AVX-512 F, BW, DQ, VL
   kAvx512Bf16,  // the above, AVX512_BF16 (vdpbf16ps) and AVX512_VNNI, which every CPU with it has
+  kAmx,         // the above and AMX tiles of bf16, for products of bf16 with bf16
 };
 
-inline constexpr Isa kAllIsas[] = {Isa::kPortable, Isa::kAvx2, Isa::kAvx2Vnni, Isa::kAvx512,
-                                   Isa::kAvx512Bf16};
+inline constexpr Isa kAllIsas[] = {Isa::kPortable, Isa::kAvx2,       Isa::kAvx2Vnni,
+                                   Isa::kAvx512,   Isa::kAvx512Bf16, Isa::kAmx};
 
-// Built in, and supported by CPU and operating system.
+// Built in, and supported by CPU and operating system, which is asked for the state of AMX tiles: from
+// then on each thread may have it. Where it refuses, kAmx is not supported.
 bool is_supported(Isa isa);
 
 // The widest supported one, found once.

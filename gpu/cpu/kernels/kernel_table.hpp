@@ -206,6 +206,7 @@ extern const KernelTable kAvx512Bf16Kernels;
 
 // All that a set has of its own whose other kernels are those of the set before it.
 void multiply_on_avx2_vnni(const MatmulBlock& block);
+void multiply_on_amx(const MatmulBlock& block);
 #endif
 
 // Throws std::invalid_argument when the ISA is not supported here.

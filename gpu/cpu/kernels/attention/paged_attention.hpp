@@ -6,7 +6,7 @@
 // A block's long context can be split over threads: results of its splits (kSplitTokens keys) are merged
 // in a second step. A thread that computes all of them merges them alike, so bits are the same.
 //
-// Scores of bf16 keys use vdpbf16ps on kAvx512Bf16, with scaled queries rounded
+// Scores of bf16 keys use vdpbf16ps on kAvx512Bf16 and kAmx, with scaled queries rounded
 // to bf16; everywhere else, and for weights and sums always, it is f32.
 #pragma once
 

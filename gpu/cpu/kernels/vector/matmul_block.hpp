@@ -107,9 +107,10 @@ void copy_row(const MatmulBlock& block, std::size_t row, std::size_t first, std:
   }
 }
 
-// A tile whose outputs end inside a vector: computed in a full-sized copy.
-inline void multiply_ragged(TileFunction multiply, TileOperands t, std::size_t rows, std::size_t columns) {
-  float tile[kMaxTileRows * kPanelWidth] = {};
+// A tile whose outputs end inside a vector: computed in a full-sized copy of kMostRows.
+template <std::size_t kMostRows>
+void multiply_ragged(TileFunction multiply, TileOperands t, std::size_t rows, std::size_t columns) {
+  float tile[kMostRows * kPanelWidth] = {};
   float* const c = t.c;
   const std::size_t c_stride = t.c_stride;
   for (std::size_t r = 0; r < rows; ++r) {
@@ -136,9 +137,10 @@ inline std::ptrdiff_t bytes_to_next_tile(const MatmulBlock& block, std::size_t c
          static_cast<std::ptrdiff_t>(column / kPanelWidth * panel_bytes);
 }
 
-// One chunk of K for one row tile over all panels of the block.
-inline void multiply_panels(const MatmulBlock& block, const TileShape& shape, TileOperands t,
-                            std::size_t rows, std::size_t panel_bytes, bool is_from_memory) {
+// One chunk of K for one row tile, of at most kMostRows, over all panels of the block.
+template <std::size_t kMostRows = kMaxTileRows>
+void multiply_panels(const MatmulBlock& block, const TileShape& shape, TileOperands t, std::size_t rows,
+                     std::size_t panel_bytes, bool is_from_memory) {
   const std::byte* const panels = t.panel;
   float* const c = t.c;
   t.panel_stride = panel_bytes;
@@ -154,7 +156,7 @@ inline void multiply_panels(const MatmulBlock& block, const TileShape& shape, Ti
     if (is_from_memory) t.prefetch = bytes_to_next_tile(block, column, width, chunk_bytes, panel_bytes);
     const TileFunction multiply = is_wide ? shape.multiply : shape.multiply_last;
     if (left < width) {
-      multiply_ragged(multiply, t, rows, left);
+      multiply_ragged<kMostRows>(multiply, t, rows, left);
     } else {
       multiply(t);
     }

@@ -168,7 +168,7 @@ std::vector<double> reference_row(const Shape& shape, const Pool& pool, std::siz
   std::vector<float> scaled(shape.head_dim);
   for (std::size_t d = 0; d < shape.head_dim; ++d) {
     scaled[d] = query[d] * (1.0F / std::sqrt(static_cast<float>(shape.head_dim)));
-    if (shape.type == DataType::kBF16 && isa == Isa::kAvx512Bf16) {
+    if (shape.type == DataType::kBF16 && isa >= Isa::kAvx512Bf16) {
       scaled[d] = f32_from_bf16(bf16_from_f32(scaled[d]));
     }
   }
