@@ -33,26 +33,30 @@ clockid_t clock_of(pid_t thread) {
 
 CoreLending::CoreLending(unsigned num_threads, const std::vector<int>& cpus)
     : num_threads_(num_threads), is_bound_(!cpus.empty()), places_(std::make_unique<Place[]>(num_threads)) {
-  for (unsigned i = 0; i < num_threads && is_bound_; ++i) places_[i].cpu = cpus[i];
+  for (unsigned i = 0; i < num_threads && is_bound_; ++i) {
+    places_[i].cpu = cpus[i];
+    places_[i].seen.resize(num_threads, -1);
+  }
 }
 
 bool CoreLending::adopt(unsigned thread) {
   if (!is_bound_) return true;
   const std::lock_guard lock(mutex_);
   Place& place = places_[thread];
-  place.thread.store(gettid());
-  if (bound_cpu == place.cpu) return true;
-  if (!bind_to(kCallingThread, place.cpu)) return false;
+  if (bound_cpu != place.cpu && !bind_to(kCallingThread, place.cpu)) return false;
   bound_cpu = place.cpu;
+  place.thread.store(gettid());
   return true;
 }
 
 void CoreLending::release_caller() {
   if (!is_bound_) return;
   const std::lock_guard lock(mutex_);
-  places_[0].works.store(false);
-  places_[0].thread.store(0);
-  bound_cpu = places_[0].cpu;  // it may have changed places
+  if (places_[0].thread.exchange(0) != 0) bound_cpu = places_[0].cpu;  // it may have changed places
+}
+
+bool CoreLending::may_lend(unsigned idle) const {
+  return is_bound_ && places_[idle].thread.load() != 0 && !places_[idle].is_away.load();
 }
 
 bool CoreLending::may_move(unsigned thread) const {
@@ -60,31 +64,67 @@ bool CoreLending::may_move(unsigned thread) const {
   return place.works.load() && !place.is_away.load() && place.thread.load() != 0;
 }
 
-std::optional<std::int64_t> CoreLending::processor_time(unsigned thread) const {
+std::int64_t CoreLending::processor_time(unsigned thread) const {
   timespec now{};
-  if (!may_move(thread) || clock_gettime(clock_of(places_[thread].thread.load()), &now) != 0) return {};
+  if (!may_move(thread) || clock_gettime(clock_of(places_[thread].thread.load()), &now) != 0) return -1;
   return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
+bool CoreLending::look_at_others(unsigned idle) {
+  bool is_any = false;
+  for (unsigned other = 0; other < num_threads_; ++other) {
+    const std::int64_t time = other == idle ? -1 : processor_time(other);
+    places_[idle].seen[other] = time;
+    is_any = is_any || time >= 0;
+  }
+  return is_any;
+}
+
+unsigned CoreLending::find_parked(unsigned idle) const {
+  for (unsigned other = 0; other < num_threads_; ++other) {
+    const std::int64_t before = places_[idle].seen[other];
+    if (before >= 0 && processor_time(other) == before) return other;
+  }
+  return num_threads_;
+}
+
 bool CoreLending::move(unsigned parked, unsigned idle) {
+  return parked == 0 ? change_places(idle) : lend_to_helper(parked, idle);
+}
+
+bool CoreLending::lend_to_helper(unsigned parked, unsigned idle) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock || !may_move(parked)) return false;
   Place& place = places_[parked];
-  if (parked == 0) {
-    if (!bind_to(place.thread, places_[idle].cpu)) return false;
-    std::swap(place.cpu, places_[idle].cpu);
-    bind_to(kCallingThread, places_[idle].cpu);
-    return true;
-  }
   place.is_away.store(true);
-  if (bind_to(place.thread, places_[idle].cpu)) return true;
+  if (place.works.load() && bind_to(place.thread, places_[idle].cpu)) return true;
   place.is_away.store(false);
   return false;
 }
 
-void CoreLending::return_home(unsigned thread) {
-  const std::lock_guard lock(mutex_);
-  bind_to(kCallingThread, places_[thread].cpu);
+// The idle thread waits for its time at the caller's core, so it holds no lock when it goes there.
+bool CoreLending::change_places(unsigned idle) {
+  int old_cpu = -1, new_cpu = -1;
+  {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock || !may_move(0)) return false;
+    old_cpu = places_[idle].cpu;
+    new_cpu = places_[0].cpu;
+    if (!bind_to(places_[0].thread, old_cpu)) return false;
+    std::swap(places_[0].cpu, places_[idle].cpu);
+  }
+  if (!bind_to(kCallingThread, new_cpu)) places_[idle].is_away.store(true);  // it tries again
+  return true;
+}
+
+// It waits at its own core for its time and holds no lock meanwhile. Where the system refuses, it stays.
+void CoreLending::leave_lent_core(unsigned thread) {
+  int cpu = -1;
+  {
+    const std::lock_guard lock(mutex_);
+    cpu = places_[thread].cpu;
+  }
+  (void)bind_to(kCallingThread, cpu);
   places_[thread].is_away.store(false);
 }
 

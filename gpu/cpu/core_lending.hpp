@@ -4,9 +4,9 @@
 // wait until the foreign thread's time slice ends, some milliseconds, many times a step.
 //
 // Threads are bound to cores, so the system itself moves none. A helper is bound to the waiting
-// thread's core until it has done its work and then returns; the caller, whom everything waits
-// for, changes places with the waiting helper for good. A thread is taken for parked if its
-// processor time stands still between two looks.
+// thread's core until it has done its work and then returns; the caller, without which nothing
+// goes on, changes places with the waiting helper. A thread is taken for parked if its processor
+// time stands still between two looks.
 #pragma once
 
 #include <sys/types.h>
@@ -16,8 +16,6 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <optional>
-#include <thread>
 #include <vector>
 
 namespace troupe {
@@ -28,33 +26,34 @@ class CoreLending {
   // Thread i is bound to cpus[i]; none is bound, and nothing lent, if `cpus` is empty.
   CoreLending(unsigned num_threads, const std::vector<int>& cpus);
 
-  // The calling thread is this one from now on, and is bound to its core. False if the system refuses.
+  // The calling thread is this one from now on, and is bound to its core. Where the system refuses, it
+  // stays where it is, and neither lends nor is lent a core; then the result is false.
   bool adopt(unsigned thread);
   // Thread 0 may end or be another after this.
   void release_caller();
 
-  // Between the two a thread may be lent a core. Its own thread calls both.
+  // Between the two a thread may be lent a core. Its own thread calls both, and return_home() as often as it
+  // likes in between.
   void begin_work(unsigned thread) { places_[thread].works.store(true, std::memory_order_relaxed); }
   void end_work(unsigned thread) {
-    places_[thread].works.store(false, std::memory_order_relaxed);
-    if (places_[thread].is_away.load(std::memory_order_relaxed)) return_home(thread);
+    places_[thread].works.store(false);  // before the look at is_away, as move() looks at them in turn
+    return_home(thread);
+  }
+  void return_home(unsigned thread) {
+    if (places_[thread].is_away.load()) leave_lent_core(thread);
   }
 
   // Thread `idle`, which calls it, has nothing to do and sleeps afterwards: if another one that works is
   // parked, it has the core, and lend() is true. Ends early once is_needed() is true.
   template <typename Condition>
   bool lend(unsigned idle, const Condition& is_needed) {
-    for (unsigned other = 0; other < num_threads_ && is_bound_; ++other) {
-      if (other == idle) continue;
-      const auto before = processor_time(other);
-      if (!before) continue;
-      const auto deadline = std::chrono::steady_clock::now() + kBetweenLooks;
-      while (std::chrono::steady_clock::now() < deadline) {
-        if (is_needed()) return false;
-      }
-      if (processor_time(other) == before && move(other, idle)) return true;
+    if (!may_lend(idle) || !look_at_others(idle)) return false;
+    const auto deadline = std::chrono::steady_clock::now() + kBetweenLooks;
+    while (std::chrono::steady_clock::now() < deadline) {
+      if (is_needed()) return false;
     }
-    return false;
+    const unsigned parked = find_parked(idle);
+    return parked != num_threads_ && !is_needed() && move(parked, idle);
   }
 
  private:
@@ -63,15 +62,25 @@ class CoreLending {
   struct alignas(64) Place {
     std::atomic<bool> works{false};
     std::atomic<bool> is_away{false};  // at a core that another thread has lent
-    std::atomic<pid_t> thread{0};      // 0: nobody
+    std::atomic<pid_t> thread{0};      // 0: none is bound to the core
     int cpu = -1;                      // guarded by mutex_
+    // Processor time of each thread at the first look, of this place's thread; negative: it need not be
+    // moved.
+    std::vector<std::int64_t> seen;
   };
 
+  bool may_lend(unsigned idle) const;
   bool may_move(unsigned thread) const;
-  // Of a thread that may be moved.
-  std::optional<std::int64_t> processor_time(unsigned thread) const;
+  // Negative: the thread may not be moved.
+  std::int64_t processor_time(unsigned thread) const;
+  // False: there is none that could be parked.
+  bool look_at_others(unsigned idle);
+  // num_threads_: there is none.
+  unsigned find_parked(unsigned idle) const;
   bool move(unsigned parked, unsigned idle);
-  void return_home(unsigned thread);
+  bool lend_to_helper(unsigned parked, unsigned idle);
+  bool change_places(unsigned idle);
+  void leave_lent_core(unsigned thread);
 
   unsigned num_threads_;
   bool is_bound_;

@@ -114,6 +114,7 @@ void ThreadPool::run_tasks(std::size_t num_tasks, TaskFunction function, void* c
   while (take_and_run_one()) {
   }
   wait_until_finished();
+  lending_.end_work(0);
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
@@ -143,8 +144,7 @@ void ThreadPool::wait_until_finished() {
   const auto is_finished = [this] { return unfinished_.load(std::memory_order_acquire) == 0; };
   if (spin_until(is_finished, options_.spin)) return;
   if (!lending_.lend(0, is_finished) && yield_until(is_finished)) return;
-  // Where it does not sleep it counts as working between runs as well, so that it is not left parked there.
-  lending_.end_work(0);
+  lending_.end_work(0);  // a thread that sleeps is not parked
   for (auto left = unfinished_.load(std::memory_order_acquire); left != 0;
        left = unfinished_.load(std::memory_order_acquire)) {
     unfinished_.wait(left, std::memory_order_acquire);
@@ -158,8 +158,7 @@ void ThreadPool::work(unsigned thread) {
     const std::uint32_t seen = published_.load();
     if (stop_.load()) return;
     lending_.begin_work(thread);
-    while (take_and_run_one()) {
-    }
+    while (take_and_run_one()) lending_.return_home(thread);
     lending_.end_work(thread);
     const auto is_new = [&] { return published_.load(std::memory_order_acquire) != seen; };
     if (spin_until(is_new, options_.spin)) continue;

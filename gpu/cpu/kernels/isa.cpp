@@ -35,7 +35,7 @@ bool has_tiles() {
   constexpr unsigned kXsaveIsOn = 1U << 27;
   if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) == 0 || (ecx & kXsaveIsOn) == 0) return false;
   constexpr unsigned kTileStates = 3U << 17;
-  asm("xgetbv" : "=a"(eax), "=d"(edx) : "c"(0));
+  asm volatile("xgetbv" : "=a"(eax), "=d"(edx) : "c"(0));
   return (eax & kTileStates) == kTileStates;
 }
 
@@ -43,8 +43,12 @@ bool has_tiles() {
 // refuse.
 bool is_granted_tiles() {
   constexpr long kRequestPermission = 0x1023, kTileData = 18;
-  static const bool is_granted = has_tiles() && ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-  return is_granted;
+  return has_tiles() && ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
+bool has_amx() {
+  static const bool has = is_granted_tiles() && rows_agree_on_amx();
+  return has;
 }
 
 // Made at run time, here: a file compiled for a set runs nothing where the set is not supported.
@@ -71,7 +75,7 @@ bool is_supported(Isa isa) {
     case Isa::kAvx512: return has_avx512;
     case Isa::kAvx512Bf16:
       return has_avx512 && __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vnni");
-    case Isa::kAmx: return is_supported(Isa::kAvx512Bf16) && is_granted_tiles();
+    case Isa::kAmx: return is_supported(Isa::kAvx512Bf16) && has_amx();
   }
 #endif
   return false;

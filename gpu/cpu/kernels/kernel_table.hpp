@@ -207,6 +207,8 @@ extern const KernelTable kAvx512Bf16Kernels;
 // All that a set has of its own whose other kernels are those of the set before it.
 void multiply_on_avx2_vnni(const MatmulBlock& block);
 void multiply_on_amx(const MatmulBlock& block);
+// Rows have the same bits in every batch there, as they must. One thread at a time; some 2 ms.
+bool rows_agree_on_amx();
 #endif
 
 // Throws std::invalid_argument when the ISA is not supported here.

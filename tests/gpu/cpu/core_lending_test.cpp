@@ -16,9 +16,6 @@
 namespace troupe {
 namespace {
 
-constexpr std::chrono::milliseconds kLongestTask{20};
-constexpr int kMostRuns = 1000;
-
 // Two that the test may use, or fewer.
 std::vector<int> two_cpus() {
   cpu_set_t allowed;
@@ -61,83 +58,94 @@ class BusyCore {
   std::vector<std::thread> threads_;
 };
 
-// A task that works until it is at this core, or for some time slices.
-bool works_until_at(int cpu) {
-  const auto deadline = std::chrono::steady_clock::now() + kLongestTask;
+bool is_never() { return false; }
+
+// Whether the calling thread is bound to this core alone.
+bool is_bound_to(int cpu) {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  REQUIRE(sched_getaffinity(0, sizeof(allowed), &allowed) == 0);
+  return CPU_COUNT(&allowed) == 1 && CPU_ISSET(cpu, &allowed);
+}
+
+void work_until_at(int cpu) {
   while (sched_getcpu() != cpu) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
   }
-  return true;
-}
-
-template <typename OfCaller, typename OfHelper>
-void run_on_both(ThreadPool& pool, const OfCaller& of_caller, const OfHelper& of_helper) {
-  const auto caller = std::this_thread::get_id();
-  std::atomic<int> arrived{0};
-  pool.run(2, [&](std::size_t) {
-    arrived.fetch_add(1);
-    while (arrived.load() < 2) std::this_thread::yield();
-    if (std::this_thread::get_id() == caller) {
-      of_caller();
-    } else {
-      of_helper();
-    }
-  });
-}
-
-// Whether caller and helper work at one core each. Where others disturb them, one may be lent the other's.
-bool have_a_core_each(ThreadPool& pool) {
-  int of_caller = -1, of_helper = -1;
-  for (int i = 0; i < kMostRuns && of_caller == of_helper; ++i)
-    run_on_both(
-        pool, [&] { of_caller = sched_getcpu(); }, [&] { of_helper = sched_getcpu(); });
-  return of_caller != of_helper;
 }
 
 }  // namespace
 
-TEST_CASE("core lending: a parked helper ends its task at the waiting caller's core and returns") {
+TEST_CASE("core lending: a parked helper ends its work at the core of one that waits, and returns") {
   const std::vector<int> cpus = two_cpus();
   if (cpus.size() < 2) return;
-  ThreadPool pool({.num_threads = 2, .cpus = cpus});
+  CoreLending lending(2, cpus);
+  bool has_returned = false;
+  std::atomic<bool> works{false};
+  std::thread helper([&] {
+    CHECK(lending.adopt(1));
+    const BusyCore foreign(cpus[1]);
+    lending.begin_work(1);
+    works.store(true);
+    work_until_at(cpus[0]);
+    lending.end_work(1);
+    has_returned = is_bound_to(cpus[1]);
+  });
   std::thread([&] {
-    pool.adopt_caller();
-    bool has_moved = false;
-    {
-      const BusyCore foreign(cpus[1]);
-      const auto until_moved = [&] { has_moved = works_until_at(cpus[0]); };
-      // The caller looks once a run: it may find that the helper has its core just then.
-      for (int i = 0; i < kMostRuns && !has_moved; ++i)
-        run_on_both(
-            pool, [] {}, until_moved);
+    CHECK(lending.adopt(0));
+    while (!works.load() || !lending.lend(0, is_never)) {
     }
-    CHECK(has_moved);
-    CHECK(have_a_core_each(pool));
-    pool.release_caller();
+    CHECK(is_bound_to(cpus[0]));
+    lending.release_caller();
   }).join();
+  helper.join();
+  CHECK(has_returned);
 }
 
 TEST_CASE("core lending: a parked caller changes places with a helper that has nothing to do") {
   const std::vector<int> cpus = two_cpus();
   if (cpus.size() < 2) return;
-  ThreadPool pool({.num_threads = 2, .cpus = cpus});
-  std::thread([&] {
-    pool.adopt_caller();
-    bool has_moved = false;
-    {
-      const BusyCore foreign(cpus[0]);
-      const auto until_moved = [&] { has_moved = works_until_at(cpus[1]); };
-      for (int i = 0; i < kMostRuns && !has_moved; ++i) run_on_both(pool, until_moved, [] {});
+  CoreLending lending(2, cpus);
+  bool is_at_the_callers_core = false;
+  std::atomic<bool> works{false};
+  std::thread helper([&] {
+    CHECK(lending.adopt(1));
+    while (!works.load() || !lending.lend(1, is_never)) {
     }
-    CHECK(has_moved);
-    CHECK(have_a_core_each(pool));
-    pool.release_caller();
+    is_at_the_callers_core = is_bound_to(cpus[0]);
+  });
+  std::thread([&] {
+    CHECK(lending.adopt(0));
+    const BusyCore foreign(cpus[0]);
+    lending.begin_work(0);
+    works.store(true);
+    work_until_at(cpus[1]);
+    lending.end_work(0);
+    CHECK(is_bound_to(cpus[1]));
+    lending.release_caller();
   }).join();
+  helper.join();
+  CHECK(is_at_the_callers_core);
   // The next caller has the place that the one before left.
   std::thread([&] {
-    pool.adopt_caller();
-    CHECK(have_a_core_each(pool));
-    pool.release_caller();
+    CHECK(lending.adopt(0));
+    CHECK(is_bound_to(cpus[1]));
+  }).join();
+}
+
+TEST_CASE("core lending: one that has no work, or has ended, is left alone") {
+  const std::vector<int> cpus = two_cpus();
+  if (cpus.size() < 2) return;
+  CoreLending lending(2, cpus);
+  std::thread([&] {
+    CHECK(lending.adopt(0));
+    CHECK_FALSE(lending.lend(0, is_never));  // there is no other
+    std::thread helper([&] { CHECK(lending.adopt(1)); });
+    helper.join();
+    CHECK_FALSE(lending.lend(0, is_never));
+    lending.begin_work(1);
+    CHECK_FALSE(lending.lend(0, is_never));
+    lending.end_work(1);
+    CHECK(is_bound_to(cpus[0]));
   }).join();
 }
 
@@ -145,20 +153,46 @@ TEST_CASE("core lending: threads that are bound to no core stay where the system
   const std::vector<int> cpus = two_cpus();
   if (cpus.size() < 2) return;
   CoreLending lending(2, {});
-  lending.begin_work(1);
-  std::thread([&] {
+  std::atomic<bool> ends{false};
+  std::thread helper([&] {
     CHECK(lending.adopt(1));
-    lending.lend(1, [] { return false; });
-    cpu_set_t allowed;
-    CPU_ZERO(&allowed);
-    REQUIRE(sched_getaffinity(0, sizeof(allowed), &allowed) == 0);
-    CHECK(CPU_COUNT(&allowed) > 1);
+    lending.begin_work(1);
+    while (!ends.load()) std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    lending.end_work(1);
+    CHECK_FALSE(is_bound_to(cpus[0]));
+  });
+  CHECK(lending.adopt(0));
+  for (int i = 0; i < 100; ++i) CHECK_FALSE(lending.lend(0, is_never));
+  ends.store(true);
+  helper.join();
+}
+
+TEST_CASE("core lending: a core that is not there is refused, and nothing is lent") {
+  CoreLending lending(2, {CPU_SETSIZE - 1, CPU_SETSIZE - 2});
+  std::thread([&] {
+    CHECK_FALSE(lending.adopt(0));
+    lending.begin_work(1);
+    CHECK_FALSE(lending.lend(0, is_never));
+    lending.release_caller();
   }).join();
 }
 
-TEST_CASE("core lending: a core that is not there is refused, and the thread goes on") {
-  CoreLending lending(1, {CPU_SETSIZE - 1});
-  std::thread([&] { CHECK_FALSE(lending.adopt(0)); }).join();
+TEST_CASE("core lending: a pool beside foreign threads runs every task once") {
+  const std::vector<int> cpus = two_cpus();
+  if (cpus.size() < 2) return;
+  ThreadPool pool({.num_threads = 2, .cpus = cpus});
+  std::thread([&] {
+    pool.adopt_caller();
+    for (const int busy : cpus) {
+      const BusyCore foreign(busy);
+      for (int round = 0; round < 30; ++round) {
+        std::vector<std::atomic<int>> runs(20);
+        pool.run(runs.size(), [&](std::size_t task) { runs[task].fetch_add(1); });
+        for (const auto& count : runs) CHECK(count.load() == 1);
+      }
+    }
+    pool.release_caller();
+  }).join();
 }
 
 }  // namespace troupe

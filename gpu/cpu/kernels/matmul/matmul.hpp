@@ -9,7 +9,7 @@
 //
 //   weight  a     arithmetic
 //   blocks  q8    whole numbers of 32 bits within a block, then its scale times that of a
-//   blocks  any   as kBF16: a block's whole numbers are exact in bf16
+//   blocks  any   as kBF16 (on kAmx as on kAvx512Bf16): a block's whole numbers are exact in bf16
 //   kBF16   bf16  vdpbf16ps on kAvx512Bf16, elsewhere both widened to f32; on kAmx sums of 32 inputs,
 //                 even and odd apart, are added to the accumulator (vector/amx/amx_tile.hpp)
 //   kBF16   f32   weights widened to f32, f32 multiply-add: no rounding of a

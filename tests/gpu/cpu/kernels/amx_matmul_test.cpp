@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -94,7 +95,7 @@ std::vector<float> in_order(const Inputs& in) {
   return c;
 }
 
-// Of NaN: whatever its payload.
+// NaN equals NaN, with any payload.
 std::size_t num_different(const std::vector<float>& left, const std::vector<float>& right) {
   std::size_t count = 0;
   for (std::size_t i = 0; i < left.size(); ++i) {
@@ -108,9 +109,10 @@ std::size_t num_different(const std::vector<float>& left, const std::vector<floa
 
 TEST_CASE("matmul on AMX: bf16 rows have the documented order's bits, few or many") {
   if (!has_amx()) return;
-  for (const std::size_t inputs : {1, 32, 33, 64, 100, 1000}) {
+  for (const std::size_t inputs : {1, 32, 33, 64, 100, 1000, 4200}) {
     for (const std::size_t rows : {1, 2, 3, 4, 5, 16, 17, 33, 70}) {
       for (const bool has_bias : {false, true}) {
+        if (inputs > 1000 && (rows > 5 || has_bias)) continue;  // for chunks of few rows
         CAPTURE(inputs);
         CAPTURE(rows);
         CAPTURE(has_bias);
@@ -141,7 +143,7 @@ TEST_CASE("matmul on AMX: subnormals are zeros of their sign, infinities stay, f
   }
 }
 
-TEST_CASE("matmul on AMX: a product leaves the thread's rounding and subnormals as they were") {
+TEST_CASE("matmul on AMX: a product leaves the thread's subnormals as they were") {
   if (!has_amx()) return;
   for (const std::size_t rows : {1, 4}) {
     const Inputs in(rows, 64, random_values(rows * 64, 1), false);

@@ -49,9 +49,10 @@ inline void finish_stores() { asm volatile("" ::: "memory"); }
 // Tiles 0 to 3 are sums, 4 and 5 rows of a, 6 and 7 the halves of a panel.
 inline void configure_tiles(std::size_t first_rows, std::size_t second_rows) {
   TileConfiguration configuration;
-  for (const int tile : {0, 1, 4}) configuration.num_rows[tile] = static_cast<std::uint8_t>(first_rows);
-  for (const int tile : {2, 3, 5}) configuration.num_rows[tile] = static_cast<std::uint8_t>(second_rows);
-  for (const int tile : {6, 7}) configuration.num_rows[tile] = kTileUnits;
+  constexpr int kFirst[] = {0, 1, 4}, kSecond[] = {2, 3, 5}, kPanel[] = {6, 7};
+  for (const int tile : kFirst) configuration.num_rows[tile] = static_cast<std::uint8_t>(first_rows);
+  for (const int tile : kSecond) configuration.num_rows[tile] = static_cast<std::uint8_t>(second_rows);
+  for (const int tile : kPanel) configuration.num_rows[tile] = kTileUnits;
   finish_stores();
   _tile_loadconfig(&configuration);
 }

@@ -3,6 +3,7 @@
 // bf16; its flags are in CMakeLists.txt. Rows take turns, at most 32 at a time, with all panels.
 #include "gpu/cpu/kernels/vector/amx/amx_tile.hpp"
 #include "gpu/cpu/kernels/vector/amx/few_rows.hpp"
+#include "gpu/cpu/kernels/vector/amx/self_check.hpp"
 
 namespace troupe {
 namespace {
@@ -80,5 +81,7 @@ void multiply_on_amx(const MatmulBlock& block) {
   if (block.bias != nullptr || block.num_inputs == 0) fill_with_bias(block);
   block.num_rows <= kMostFewRows ? multiply_few_rows(block) : multiply_in_tiles(block);
 }
+
+bool rows_agree_on_amx() { return rows_agree(multiply_on_amx); }
 
 }  // namespace troupe
