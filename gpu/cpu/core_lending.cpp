@@ -39,13 +39,24 @@ CoreLending::CoreLending(unsigned num_threads, const std::vector<int>& cpus)
   }
 }
 
+bool CoreLending::bind_here(unsigned thread) {
+  const int cpu = places_[thread].cpu;
+  if (bound_cpu != cpu && !bind_to(kCallingThread, cpu)) return false;
+  bound_cpu = cpu;
+  return true;
+}
+
+void CoreLending::bind_future_caller() {
+  if (!is_bound_) return;
+  const std::lock_guard lock(mutex_);
+  (void)bind_here(0);  // adopt() tries again
+}
+
 bool CoreLending::adopt(unsigned thread) {
   if (!is_bound_) return true;
   const std::lock_guard lock(mutex_);
-  Place& place = places_[thread];
-  if (bound_cpu != place.cpu && !bind_to(kCallingThread, place.cpu)) return false;
-  bound_cpu = place.cpu;
-  place.thread.store(gettid());
+  if (!bind_here(thread)) return false;
+  places_[thread].thread.store(gettid());
   return true;
 }
 

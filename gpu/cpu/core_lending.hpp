@@ -26,6 +26,8 @@ class CoreLending {
   // Thread i is bound to cpus[i]; none is bound, and nothing lent, if `cpus` is empty.
   CoreLending(unsigned num_threads, const std::vector<int>& cpus);
 
+  // Binds the calling thread to the caller's core before it is adopted, while another may be the caller.
+  void bind_future_caller();
   // The calling thread is this one from now on, and is bound to its core. Where the system refuses, it
   // stays where it is, and neither lends nor is lent a core; then the result is false.
   bool adopt(unsigned thread);
@@ -69,6 +71,7 @@ class CoreLending {
     std::vector<std::int64_t> seen;
   };
 
+  bool bind_here(unsigned thread);  // the calling thread, to a place's core; mutex_ is held
   bool may_lend(unsigned idle) const;
   bool may_move(unsigned thread) const;
   // Negative: the thread may not be moved.

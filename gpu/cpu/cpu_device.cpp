@@ -115,6 +115,7 @@ void CpuDevice::set_listener(std::function<void()> listener) {
 }
 
 void CpuDevice::execute() {
+  cores_->threads().bind_future_caller();
   Submission submission;
   while (wait_for_submission(submission)) {
     BatchResult result = run(submission);

@@ -40,6 +40,8 @@ class ThreadPool {
 
   unsigned num_threads() const { return options_.num_threads; }
 
+  // Pins the calling thread where callers are, before it is one; another may be meanwhile.
+  void bind_future_caller() { lending_.bind_future_caller(); }
   // Pins the calling thread as thread 0, if pinning was asked for: its runs may be lent cores. Where the
   // system refuses, it stays where it is.
   void adopt_caller() { lending_.adopt(0); }
