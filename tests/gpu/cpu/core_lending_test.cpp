@@ -60,7 +60,7 @@ class BusyCore {
 
 bool is_never() { return false; }
 
-// Whether the calling thread is bound to this core alone.
+// True if the calling thread may run on this core alone.
 bool is_bound_to(int cpu) {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
